@@ -1,0 +1,71 @@
+# Everything a newcomer needs, from a fresh clone: git, make, Python >= 3.11 and a package registry.
+# Each target sets itself up first; `make` alone lists them.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DISTS := . $(sort $(wildcard plugins/*))
+PYPROJECTS := pyproject.toml $(sort $(wildcard plugins/*/pyproject.toml))
+LOCKS := engine/locks
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint format docs wheel lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.editable ## build .venv from the hashed lock, with amends and the six plugins
+
+# Third parties: again only when the lock changed.
+$(VENV)/.locked: $(LOCKS)/dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "amends needs Python >= 3.11; name one with: make setup PYTHON=python3.x" >&2; exit 1; }
+	@echo "setting up $(VENV) from $<" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -qq install --require-hashes --no-deps -r $<
+	@touch $@
+
+# Our own distributions, editable: again only when a pyproject.toml changed. No resolver, no download.
+$(VENV)/.editable: $(VENV)/.locked $(PYPROJECTS)
+	@$(PIP) -qq install --no-deps --no-build-isolation $(addprefix --editable ,$(DISTS))
+	@$(PIP) --quiet check
+	@touch $@
+
+demo: setup ## kill an agent in mid-run, recover it in another process, and the same run without Amends
+	@$(BIN)/python -m amends.testing.demo $(ARGS)
+
+test: setup ## run every test; ARGS="-k name" narrows
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: setup ## style, format, types (mypy, pyright), import layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pyright --warnings
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## rewrite the sources as `lint` wants them
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+docs: setup ## check every fenced example and every link in README.md, docs/ and the folders' READMEs
+	@$(BIN)/python -m pytest tests/docs $(ARGS)
+
+wheel: setup ## build the seven wheels into dist/
+	@rm -rf dist
+	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist $(addprefix ./,$(DISTS))
+	@ls -1 dist
+
+lock: ## pin and hash the dependencies again (engine/locks/*.in -> *.lock); UPGRADE=1 takes newer versions
+	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check --quiet install uv; }
+	@cd $(LOCKS) && for name in runtime dev; do \
+	  ../../.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	    --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
+	    $$(test $$name = runtime || echo --constraint runtime.lock) $$name.in --output-file $$name.lock || exit 1; \
+	done
+
+clean: ## remove the environment, caches and builds
+	rm -rf $(VENV) .uv dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Amends adapter: feature flags (Unleash admin API, flagd files)."""

@@ -1,0 +1,1 @@
+"""Amends adapter: branches, commits, tags and draft pull requests."""

@@ -1,0 +1,1 @@
+"""Amends adapter: partner HTTP APIs declared in data, no Python needed."""

@@ -1,0 +1,1 @@
+"""Amends adapter: Jira Cloud issues: transitions, comments, assignments."""

@@ -1,0 +1,1 @@
+"""Amends adapter: database schema upgrades and downgrades through Alembic."""

@@ -1,0 +1,1 @@
+"""Amends adapter: Slack messages: post, reply, update, delete, schedule."""

@@ -60,7 +60,7 @@ wheel: setup ## build the seven wheels into dist/
 	@ls -1 dist
 
 lock: ## pin and hash the dependencies again (engine/locks/*.in -> *.lock); UPGRADE=1 takes newer versions
-	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check --quiet install uv; }
+	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check -qq install "uv>=0.13,<0.14"; }
 	@cd $(LOCKS) && for name in runtime dev; do \
 	  ../../.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \

@@ -1,0 +1,1 @@
+"""Pure core: values in, values out. No I/O, clock, randomness, logging or async lives here."""

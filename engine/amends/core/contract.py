@@ -1,0 +1,220 @@
+"""The contract: what a capability declares before an agent may have it (DESIGN section 4).
+
+A contract answers five questions: which effect; how is it checked; which inverse; which forward outcomes permit
+the inverse; what authority. It is data (frozen, JSON-able), is stored with every intent as it was, and decides
+recovery even after the adapter has changed or gone (rule 21).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from amends.core.canonical import Json, digest
+from amends.core.status import Outcome
+
+Audience: TypeAlias = Literal["machine", "team", "customer", "partner"]
+Reversibility: TypeAlias = Literal["reversible", "compensatable", "irreversible"]
+ReleaseMode: TypeAlias = Literal["on_success", "on_approval", "gate"]
+InputType: TypeAlias = Literal["String", "Long", "Bool", "Set<String>"]
+Phase: TypeAlias = Literal["forward", "probe", "undo", "release", "correct"]
+
+
+class Frozen(BaseModel):
+    """Base of all contract values: immutable, no unknown fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Effect(Frozen):
+    """What the call changes. `resource` is a template over the arguments, such as `branch:{repo}/{name}`."""
+
+    kind: str = Field(min_length=1)
+    system: str = Field(min_length=1)
+    resource: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*:.+$")
+    changes: Literal["creates", "sets", "none"] = "creates"
+
+    @property
+    def resource_type(self) -> str:
+        """The resource's type in policies: `branch` in `branch:{repo}/{name}`."""
+        return self.resource.split(":", 1)[0]
+
+
+class Readers(Frozen):
+    """Who can see the effect, and where they read it."""
+
+    audience: Audience
+    where: str = Field(min_length=1)
+
+
+class Identity(Frozen):
+    """What makes two calls the same intent (rules 5 and 6). `fields` are argument names."""
+
+    fields: tuple[str, ...] = ()
+    scope: Literal["run", "workflow", "tenant"] = "run"
+    cardinality: Literal["one", "many"] = "one"
+    value_fields: tuple[str, ...] = ()  # with `many`: the arguments that name the value; a new value is a new action
+
+
+class Keying(Frozen):
+    """How a second send is kept from being a second effect."""
+
+    kind: Literal["keyed", "probeable", "blind"]
+    parameter: str = ""  # the header or field that carries the key
+    ttl_seconds: float = 86_400.0
+
+
+class ProbeRule(Frozen):
+    """How the real system is asked, how often, and when `absent` is final (rule 4)."""
+
+    strength: Literal["id", "list", "search"]
+    schedule_seconds: tuple[float, ...] = (0.0, 1.0, 4.0, 15.0, 60.0)
+    deadline_seconds: float = 300.0
+    complete: bool = True  # reads every page
+    absent_final_after_seconds: float | None = None  # None: absence never proves failure
+    counts: bool = False  # the probe finds every effect bearing our marker (rule 7)
+
+    @property
+    def absence_can_be_final(self) -> bool:
+        """True if an authoritative, complete read may prove that nothing landed."""
+        return self.strength != "search" and self.complete and self.absent_final_after_seconds is not None
+
+
+class Reference(Frozen):
+    """The provider's reference: untrusted until it matches `pattern` (a full match)."""
+
+    field: str
+    pattern: str = r"[A-Za-z0-9_.:/\-]{1,200}"
+
+
+class Retry(Frozen):
+    """Bounded retries of an undo that provably did not take effect."""
+
+    attempts: int = Field(default=5, ge=1, le=50)
+    backoff_seconds: float = Field(default=2.0, ge=0)
+    backoff_factor: float = Field(default=2.0, ge=1)
+    settle_seconds: float = Field(default=0.0, ge=0)  # how long after an OK the effect may still be seen
+
+
+class Alternative(Frozen):
+    """One rung of the compensation ladder; the first whose `when` matches the probed state is tried."""
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    when: dict[str, tuple[Json, ...]] = Field(default_factory=dict[str, tuple[Json, ...]])  # probed state field -> accepted values
+    undo: str = "own"  # "own" | "escalate" | "correct" | another capability
+    input_from: Literal["forward_output", "forward_input", "reconciliation"] = "forward_output"
+    required_fields: tuple[str, ...] = ()
+    safe_when: tuple[Outcome, ...] = (Outcome.SUCCEEDED,)
+    harmless_when_absent: bool = False
+    expires_after_seconds: float | None = None
+    concurrent: bool = False
+    retry: Retry = Retry()
+    authority: str = ""  # renames the undo's policy action; never a forward name
+
+
+class Signal(Frozen):
+    """What people see because of the effect, and the correction written now, before it is needed (rule 32)."""
+
+    visible_to: str = Field(min_length=1)
+    place: str = Field(min_length=1)  # URI template: `slack:{channel}/{ts}`, `jira:{key}`, `person:maya`
+    seen: str = Field(min_length=1)
+    reader_must: str = Field(min_length=1)  # even "nothing"
+    comes_back: str = Field(min_length=1)
+    owner: str = ""  # a named person; empty: the run's owner
+
+
+class Release(Frozen):
+    """When an irreversible call may leave the outbox, or that it is a gate in mid-run (rule 29)."""
+
+    mode: ReleaseMode
+    approval_ttl_seconds: float = 86_400.0
+
+
+class Limits(Frozen):
+    """Bounds of one call."""
+
+    timeout_seconds: float = Field(default=30.0, gt=0)
+    max_attempts: int = Field(default=3, ge=1, le=20)
+    per_run: int | None = Field(default=None, ge=1)
+
+
+class EscalationRule(Frozen):
+    """The bounded work item a person gets when automation stops."""
+
+    queue: str = "recovery"
+    owner: str = ""
+    deadline_seconds: float = 86_400.0
+    evidence_fields: tuple[str, ...] = ()
+
+
+class Contract(Frozen):
+    """Everything a capability declares. Registration checks: `amends.core.registration`."""
+
+    capability: str = Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$")  # `git.create_branch`
+    summary: str = Field(min_length=1)
+    effect: Effect
+    readers: Readers
+    undo_cost: str = ""
+    reversibility: Reversibility
+    identity: Identity = Identity()
+    keying: Keying = Keying(kind="blind")
+    confirm: Literal["response", "probe"] = "response"  # is the answer itself proof, or a separate read
+    probe: ProbeRule | None = None
+    reference: Reference | None = None
+    restores_before_image: bool = False
+    compensation: tuple[Alternative, ...] = ()
+    partial_inverse: bool = False  # the undo can take back an effect of which only some parts exist (rule 7)
+    signal: Signal | None = None
+    release: Release | None = None
+    limits: Limits = Limits()
+    provisional_for_seconds: float | None = None
+    needs_drill: bool = False  # without a valid drill certificate the call is irreversible
+    escalation: EscalationRule = EscalationRule()
+    input: dict[str, InputType] = Field(default_factory=dict[str, InputType])  # declared, non-secret policy input
+    secret_arguments: tuple[str, ...] = ()  # arguments that must be secret references, never values
+    parts: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Identity of this contract's content: what an approval and a drill certificate bind to."""
+        return digest(self.model_dump(mode="json"))
+
+    @property
+    def namespace(self) -> str:
+        """The adapter's Cedar namespace: `Git` for `git.create_branch`."""
+        return self.capability.split(".", 1)[0].title().replace("_", "")
+
+    @property
+    def consequential(self) -> bool:
+        """False only for reads, which are authorized but not recorded by default."""
+        return self.effect.changes != "none"
+
+    @property
+    def irreversible(self) -> bool:
+        """True if the call may only leave through the outbox or a gate."""
+        return self.reversibility == "irreversible"
+
+    def undo_alternative(self, name: str) -> Alternative:
+        """The rung called `name`. Raises `KeyError` if the contract has none."""
+        for alternative in self.compensation:
+            if alternative.name == name:
+                return alternative
+        raise KeyError(name)
+
+    def action_names(self) -> dict[str, Phase]:
+        """Every policy action this contract brings, with its phase (DESIGN section 5)."""
+        names: dict[str, Phase] = {self.capability: "forward"}
+        names[f"{self.capability}.probe"] = "probe"
+        if self.compensation:
+            names[f"{self.capability}.undo"] = "undo"
+        for alternative in self.compensation:
+            if alternative.authority:
+                names[alternative.authority] = "undo"
+        if self.irreversible:
+            names[f"{self.capability}.release"] = "release"
+        return names
+
+    def undo_action_name(self, alternative: Alternative) -> str:
+        """The policy action that authorizes this rung."""
+        return alternative.authority or f"{self.capability}.undo"

@@ -1,0 +1,75 @@
+"""What an answer, a probe or a person tells us, as values: evidence, observations, decisions."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from amends.core.canonical import Json, JsonMap
+from amends.core.contract import Frozen
+
+Source: TypeAlias = Literal["response", "probe", "late", "person", "takeover", "adopted"]
+Strength: TypeAlias = Literal["proof", "authoritative", "weak"]
+Seen: TypeAlias = Literal["applied", "absent", "many", "diverged", "inconclusive"]
+Verdict: TypeAlias = Literal["allow", "deny", "needs_approval"]
+
+
+class Evidence(Frozen):
+    """What a classification rests on. `at_us` is ledger time in microseconds."""
+
+    source: Source
+    strength: Strength
+    at_us: int
+    code: str  # e.g. `not_sent`, `refused`, `timeout`, `probe_applied`, `person`
+    detail: str = ""  # redacted
+    by: str = ""  # the person, where source is `person`
+
+
+class Observation(Frozen):
+    """A probe's answer about the real system. `state` is what `when` predicates look at."""
+
+    seen: Seen
+    state: dict[str, Json] = Field(default_factory=dict[str, Json])
+    effect: dict[str, Json] = Field(default_factory=dict[str, Json])
+    reference: str = ""
+    parts: tuple[str, ...] = ()
+    twins: tuple[str, ...] = ()  # with `many`: the provider references that bear our marker
+    detail: str = ""
+
+
+class Decision(Frozen):
+    """One recorded authorization."""
+
+    decision_id: str
+    verdict: Verdict
+    action: str  # the policy action's name
+    tier: int = 0
+    policy_ids: tuple[str, ...] = ()
+    policy_version: str
+    effective_digest: str
+    code: str = ""  # e.g. `no_permit`, `forbidden`, `policy_error`
+    reasons: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()  # roles that could approve
+    principal: str = ""
+    resource: str = ""
+    context: dict[str, Json] = Field(default_factory=dict[str, Json])  # non-secret by construction: replayable
+
+    @property
+    def allowed(self) -> bool:
+        """True only for a clean allow."""
+        return self.verdict == "allow"
+
+
+class FailureNote(Frozen):
+    """The last error of an action, redacted."""
+
+    code: str
+    message: str = ""
+    retry_after_seconds: float | None = None
+    resendable: bool = False  # same generation and key may be sent again (rule 5)
+
+
+def as_map(value: object) -> JsonMap:
+    """`value` if it is a JSON object, else an empty one."""
+    return dict(value) if isinstance(value, dict) else {}

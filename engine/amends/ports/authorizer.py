@@ -1,0 +1,83 @@
+"""The authorizer: may this principal do this action on this resource, in this context, now?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from amends.core.canonical import Json
+from amends.core.contract import Contract, Phase
+from amends.core.evidence import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks. `type` is `Agent`, `Service` or `Human`."""
+
+    type: str
+    id: str
+    tenant: str
+    roles: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalFacts:
+    """A verified approval, as evidence for policies (never a grant)."""
+
+    approvers: tuple[str, ...]
+    roles: tuple[str, ...]
+    tier: int
+    at_us: int
+    expires_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """One question. All groups but `input` are built by the engine from ledger facts; times in microseconds.
+
+    `run`: workflow, run_id, agent, initiator (may be absent), attempt, forward_policy_version (may be absent),
+    success_verified, requires_human. `forward` (absent for a forward action): status, principal, decided_at_us,
+    caused_by_action, residue. `evidence`: complete, missing. `contract`: proven, reversibility, audience,
+    release_mode, safe (the forward outcome is in `safe_when`), reference_owned.
+    """
+
+    decision_id: str
+    phase: Phase
+    action: str
+    contract: Contract
+    principal: Principal
+    resource_type: str
+    resource_id: str
+    tenant: str
+    environment: str
+    now_us: int
+    age_us: int  # since the forward effect was sent; 0 for a forward action
+    run: Mapping[str, Json]
+    evidence: Mapping[str, Json]
+    contract_facts: Mapping[str, Json]
+    forward: Mapping[str, Json] | None = None
+    input: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    approval: ApprovalFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyBundle:
+    """What is in force: the site bundle's version, the effective digest, and the sources by path."""
+
+    version: str
+    effective_digest: str
+    sources: Mapping[str, str]
+
+
+class Authorizer(Protocol):
+    """Answers `allow`, `deny` or `needs_approval(tier)`. Never raises for a request: whatever goes wrong is a deny
+    whose `code` says what (rule: any evaluation error denies). One call uses one snapshot of the policies."""
+
+    def decide(self, request: AuthorizationRequest) -> Decision:
+        """One recorded authorization."""
+        ...
+
+    def bundle(self) -> PolicyBundle:
+        """The active bundle."""
+        ...

@@ -1,0 +1,202 @@
+"""The journal: the durable, append-only truth. It stores events and rows and knows nothing of what they mean.
+
+One conformance suite (`tests/conformance/journal`) runs over every implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from amends.core.rows import RowKind
+
+GENESIS_HASH = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """Names one row."""
+
+    kind: RowKind
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class EventRecord:
+    """One event as columns (DESIGN section 6). `digest` covers all of them; the journal adds `seq` and the chain."""
+
+    event_id: str
+    ts_us: int
+    run_id: str
+    run_seq: int
+    action_id: str
+    slot: str
+    generation: int
+    attempt: int
+    epoch: int
+    kind: str
+    status: str
+    outcome: str
+    capability: str
+    system: str
+    provider: str
+    tenant: str
+    workflow: str
+    policy_version: str
+    decision_id: str
+    payload: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event in the journal: `seq` is its place in the whole ledger, the hashes chain it within its stream."""
+
+    seq: int
+    event: EventRecord
+    prev_hash: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrite:
+    """A row to store. `status`, `epoch`, `due_us` and `active` are the only columns a journal may look at."""
+
+    key: RowKey
+    run_id: str
+    status: str
+    body: str
+    epoch: int = 0
+    due_us: int | None = None
+    active: bool = True  # a lifted pause or a released claim is kept, inactive
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row as stored. `version` counts its writes, from 1."""
+
+    key: RowKey
+    run_id: str
+    status: str
+    body: str
+    epoch: int
+    due_us: int | None
+    active: bool
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One all-or-nothing append, computed from a known state of one stream.
+
+    `expected_head` is the stream's last `run_seq` the events were computed from (0: a new stream). `epoch` and
+    `allowed_statuses` are compared with the stream's run row, if it has one (`None`: not compared).
+    `expected_versions` names rows shared between runs (0: must not exist). No row of `forbidden` may be active.
+    `wanted` is asked under the write lock, last of all: False refuses the commit (the caller gave up).
+    """
+
+    stream: str
+    expected_head: int
+    events: Sequence[EventRecord]
+    rows: Sequence[RowWrite] = ()
+    epoch: int | None = None
+    allowed_statuses: frozenset[str] | None = None
+    expected_versions: dict[RowKey, int] = field(default_factory=dict[RowKey, int])
+    forbidden: Sequence[RowKey] = ()
+    wanted: Callable[[], bool] | None = None
+
+
+RefusalReason: TypeAlias = Literal["head_moved", "stale_epoch", "status", "row_changed", "forbidden", "unwanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit is durable; `first_seq` is the ledger place of its first event."""
+
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing of the commit was stored. `detail` names the row, status, epoch or head found instead."""
+
+    reason: RefusalReason
+    detail: str = ""
+    row: StoredRow | None = None
+
+
+CommitAnswer: TypeAlias = Committed | Refused
+
+
+@dataclass(frozen=True, slots=True)
+class JournalInfo:
+    """What identifies a journal's content: compared by the mirror at start-up."""
+
+    generation: str  # a random id given at creation; a restored or replaced journal has another
+    format: int
+    max_seq: int
+    max_hash: str
+    events: int
+    location: str
+
+
+class Journal(Protocol):
+    """Durable appends with compare-and-set, and short reads. Safe for threads and processes of a host.
+
+    Errors of every method: `JournalBusy` (the write lock is held too long; the message names the holder's pid),
+    `JournalUnavailable` (cannot write or read: disk full, read-only, gone), `CorruptLedger` (what was read is not
+    what was written). A commit that raised stored nothing, or its events are found again by `event_id`: appending
+    an event twice is answered with `Refused("head_moved")`.
+    """
+
+    def commit(self, command: Commit) -> CommitAnswer:
+        """Append; returns only when durable. Commands queued at once share one transaction, each with its own
+        answer: a refused one harms no other. Checks, in this order: forbidden, epoch, status, head, versions, wanted."""
+        ...
+
+    def load(self, run_id: str) -> tuple[StoredRow, ...]:
+        """All rows of a run, one snapshot; actions in order of their key (UUIDv7: registration). Empty if unknown."""
+        ...
+
+    def row(self, key: RowKey) -> StoredRow | None:
+        """One row."""
+        ...
+
+    def rows(
+        self,
+        kind: RowKind,
+        *,
+        statuses: frozenset[str] | None = None,
+        due_before_us: int | None = None,
+        active: bool | None = None,
+        after_key: str = "",
+        limit: int = 1000,
+    ) -> tuple[StoredRow, ...]:
+        """Rows of a kind in key order. `due_before_us` keeps rows whose `due_us` is unset or not later."""
+        ...
+
+    def events(self, stream: str, *, after_run_seq: int = 0, limit: int = 10_000) -> tuple[StoredEvent, ...]:
+        """Events of one stream in order."""
+        ...
+
+    def events_after(self, seq: int, *, limit: int = 10_000) -> tuple[StoredEvent, ...]:
+        """Events of the whole ledger in order of `seq`, for the mirror."""
+        ...
+
+    def info(self) -> JournalInfo:
+        """Identity and extent of the content."""
+        ...
+
+    def verify(self) -> tuple[str, ...]:
+        """Every inconsistency found (chain, density, heads, format) in words; empty if sound. Never skips a row."""
+        ...
+
+    def backup(self, path: str) -> JournalInfo:
+        """A consistent copy at `path`, taken while in use."""
+        ...
+
+    def close(self) -> None:
+        """Drain, checkpoint, release. Idempotent; the journal cannot be used afterwards."""
+        ...

@@ -28,12 +28,16 @@ class Frozen(BaseModel):
 
 
 class Effect(Frozen):
-    """What the call changes. `resource` is a template over the arguments, such as `branch:{repo}/{name}`."""
+    """What the call changes. `resource` is a template over the arguments, such as `branch:{repo}/{name}`.
+
+    `removes` marks a call that takes away what another call made: as a forward call on an effect of its own run it
+    is a proposed inverse and is not sent (rule 11).
+    """
 
     kind: str = Field(min_length=1)
     system: str = Field(min_length=1)
     resource: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*:.+$")
-    changes: Literal["creates", "sets", "none"] = "creates"
+    changes: Literal["creates", "sets", "removes", "none"] = "creates"
 
     @property
     def resource_type(self) -> str:

@@ -97,6 +97,8 @@ class ActionRow(Frozen):
     attempt: int = 0
     sent_seq: int | None = None  # run_seq of the first intent
     sent_us: int | None = None  # of the first intent: when people may first have seen it
+    sent_epoch: int = 0  # of the last intent: whose call it is
+    attempt_us: int | None = None  # of the last intent
     idempotency_key: str = ""
     deadline_us: int | None = None
     before_image: JsonFields = Field(default_factory=dict[str, Json])

@@ -5,10 +5,13 @@ One conformance suite (`tests/conformance/journal`) runs over every implementati
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Protocol, TypeAlias
 
+from amends.core.errors import InternalError, InvalidInput
 from amends.core.rows import RowKind
 
 GENESIS_HASH = "0" * 64
@@ -24,7 +27,9 @@ class RowKey:
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """One event as columns (DESIGN section 6). `digest` covers all of them; the journal adds `seq` and the chain."""
+    """One event as columns (DESIGN section 6). `seal` fills `digest`, which covers all others; the journal adds
+    `seq` and the chain.
+    """
 
     event_id: str
     ts_us: int
@@ -46,7 +51,7 @@ class EventRecord:
     policy_version: str
     decision_id: str
     payload: str
-    digest: str
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One all-or-nothing append, computed from a known state of one stream.
+    """One all-or-nothing append of one or more sealed events, computed from a known state of one stream.
 
     `expected_head` is the stream's last `run_seq` the events were computed from (0: a new stream). `epoch` and
     `allowed_statuses` are compared with the stream's run row, if it has one (`None`: not compared).
@@ -153,7 +158,9 @@ class Journal(Protocol):
 
     def commit(self, command: Commit) -> CommitAnswer:
         """Append; returns only when durable. Commands queued at once share one transaction, each with its own
-        answer: a refused one harms no other. Checks, in this order: forbidden, epoch, status, head, versions, wanted."""
+        answer: a refused one harms no other. Checks, in this order: forbidden, epoch, status, head, versions, wanted.
+        Raises `InternalError` for a commit that `check_shape` refuses, and whatever `wanted` raised.
+        """
         ...
 
     def load(self, run_id: str) -> tuple[StoredRow, ...]:
@@ -178,11 +185,13 @@ class Journal(Protocol):
         ...
 
     def events(self, stream: str, *, after_run_seq: int = 0, limit: int = 10_000) -> tuple[StoredEvent, ...]:
-        """Events of one stream in order."""
+        """Events of one stream in order, each checked against its digest and link: `CorruptLedger` if one differs."""
         ...
 
     def events_after(self, seq: int, *, limit: int = 10_000) -> tuple[StoredEvent, ...]:
-        """Events of the whole ledger in order of `seq`, for the mirror."""
+        """Events of the whole ledger in order of `seq`, as stored and unchecked: a corrupt one never blocks the
+        mirror, which compares each with `event_digest` and reports it.
+        """
         ...
 
     def info(self) -> JournalInfo:
@@ -194,9 +203,59 @@ class Journal(Protocol):
         ...
 
     def backup(self, path: str) -> JournalInfo:
-        """A consistent copy at `path`, taken while in use."""
+        """A consistent copy at `path`, taken while in use, under a generation of its own. Raises `InvalidInput` if
+        something is there already.
+        """
         ...
 
     def close(self) -> None:
         """Drain, checkpoint, release. Idempotent; the journal cannot be used afterwards."""
         ...
+
+
+EVENT_COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(EventRecord))
+_DIGESTED = tuple(name for name in EVENT_COLUMNS if name != "digest")
+
+
+def event_digest(event: EventRecord) -> str:
+    """SHA-256 over all columns but `digest`, as one RFC 8785 object. Raises `InvalidInput` if text is not Unicode."""
+    text = json.dumps(
+        {name: getattr(event, name) for name in _DIGESTED},
+        ensure_ascii=False,
+        separators=(",", ":"),
+        sort_keys=True,
+    )
+    try:
+        return hashlib.sha256(text.encode()).hexdigest()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"event `{event.kind}` holds a lone surrogate", hint="send valid Unicode", event_id=event.event_id
+        ) from None
+
+
+def seal(event: EventRecord) -> EventRecord:
+    """The event with its digest, ready to be committed."""
+    return replace(event, digest=event_digest(event))
+
+
+def next_hash(prev_hash: str, event_digest: str) -> str:
+    """The chain's hash after an event: SHA-256 over the hash before it and the event's digest, both in hex."""
+    return hashlib.sha256((prev_hash + event_digest).encode()).hexdigest()
+
+
+def check_shape(command: Commit) -> None:
+    """Raise `InternalError` unless the events are one stream's, dense from `expected_head`, sealed and distinct."""
+    events = command.events
+    if not events:
+        raise InternalError("a commit has no event", hint="rows change only with the event that changes them")
+    for place, event in enumerate(events, command.expected_head + 1):
+        if event.run_id != command.stream or event.run_seq != place:
+            raise InternalError(
+                f"event `{event.kind}` says run `{event.run_id}` place {event.run_seq}, but belongs to "
+                f"`{command.stream}` place {place}",
+                hint="compute the events from the stream's head",
+            )
+        if event.digest != event_digest(event):
+            raise InternalError(f"event `{event.kind}` is not sealed", hint="pass it through `seal`")
+    if len({event.event_id for event in events}) != len(events):
+        raise InternalError("two events of a commit bear one id", hint="take each id from `Ids.new`")

@@ -21,6 +21,11 @@ InputType: TypeAlias = Literal["String", "Long", "Bool", "Set<String>"]
 Phase: TypeAlias = Literal["forward", "probe", "undo", "release", "correct"]
 
 
+def namespace_of(prefix: str) -> str:
+    """The Cedar namespace of a capability prefix: `Partner` for `partner`, `MyPartner` for `my_partner`."""
+    return prefix.title().replace("_", "")
+
+
 class Frozen(BaseModel):
     """Base of all contract values: immutable, no unknown fields."""
 
@@ -177,6 +182,7 @@ class Contract(Frozen):
     escalation: EscalationRule = EscalationRule()
     input: dict[str, InputType] = Field(default_factory=dict[str, InputType])  # declared, non-secret policy input
     secret_arguments: tuple[str, ...] = ()  # arguments that must be secret references, never values
+    corrects: bool = False  # posts corrections: called by recovery and people only, never by an agent (rules 21 and 32)
     parts: tuple[str, ...] = ()
 
     @property
@@ -187,7 +193,7 @@ class Contract(Frozen):
     @property
     def namespace(self) -> str:
         """The adapter's Cedar namespace: `Git` for `git.create_branch`."""
-        return self.capability.split(".", 1)[0].title().replace("_", "")
+        return namespace_of(self.capability.split(".", 1)[0])
 
     @property
     def consequential(self) -> bool:
@@ -208,6 +214,8 @@ class Contract(Frozen):
 
     def action_names(self) -> dict[str, Phase]:
         """Every policy action this contract brings, with its phase (DESIGN section 5)."""
+        if self.corrects:
+            return {f"{self.capability}.correct": "correct", f"{self.capability}.probe": "probe"}
         names: dict[str, Phase] = {self.capability: "forward"}
         names[f"{self.capability}.probe"] = "probe"
         if self.compensation:

@@ -50,7 +50,8 @@ class Decision(Frozen):
     effective_digest: str
     code: str = ""  # e.g. `no_permit`, `forbidden`, `policy_error`
     reasons: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()  # roles that could approve
+    roles: tuple[str, ...] = ()  # roles that could approve; empty: any person may
+    approvers: int = 0  # with `needs_approval`: how many different people must say yes
     principal: str = ""
     resource: str = ""
     context: dict[str, Json] = Field(default_factory=dict[str, Json])  # non-secret by construction: replayable

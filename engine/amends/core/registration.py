@@ -33,6 +33,9 @@ def check(contracts: Iterable[Contract]) -> None:
 
 
 def _refusals(contract: Contract) -> Iterator[str]:
+    if contract.corrects:
+        yield from _corrector(contract)
+        return
     if not contract.consequential:
         return
     yield from _ways_back(contract)
@@ -46,6 +49,16 @@ def _refusals(contract: Contract) -> Iterator[str]:
         yield "`restores_before_image` belongs to an effect that `sets` a state"
     if contract.identity.value_fields and contract.identity.cardinality != "many":
         yield "`value_fields` need cardinality `many`"
+
+
+def _corrector(contract: Contract) -> Iterator[str]:
+    """A correction is what stays: it has no undo and no outbox, and its posting is found again or never repeated."""
+    if not contract.consequential:
+        yield "a corrector posts something: its effect `changes` cannot be `none`"
+    if contract.compensation or contract.release is not None:
+        yield "a correction is neither undone nor queued: drop its compensation and release"
+    if contract.probe is None and contract.keying.kind != "blind":
+        yield f"keying is `{contract.keying.kind}` but there is no probe that finds the posting again"
 
 
 def _ways_back(contract: Contract) -> Iterator[str]:

@@ -36,10 +36,13 @@ class ApprovalFacts:
 class AuthorizationRequest:
     """One question. All groups but `input` are built by the engine from ledger facts; times in microseconds.
 
-    `run`: workflow, run_id, agent, initiator (may be absent), attempt, forward_policy_version (may be absent),
-    success_verified, requires_human. `forward` (absent for a forward action): status, principal, decided_at_us,
-    caused_by_action, residue. `evidence`: complete, missing. `contract`: proven, reversibility, audience,
-    release_mode, safe (the forward outcome is in `safe_when`), reference_owned.
+    `run`: workflow, run_id, agent, owner, initiator (may be absent), attempt, forward_policy_version (may be absent),
+    success_verified, requires_human. `forward` (absent for a forward action, needed for an undo): status (the forward
+    *outcome*), principal (the agent), decided_at_us, caused_by_action, session, residue (true: parts of a failed call
+    were seen). `evidence`: complete, missing. `contract_facts`: proven (no drill needed, or a valid certificate),
+    reversibility, audience, release_mode, safe (the forward outcome is in the rung's `safe_when`), in_time (the rung
+    has not expired; absent: every rung that this action authorizes is asked), reference_owned. `input` holds exactly
+    the fields the contract declares. `resource_type` is the contract's `effect.resource_type` in every phase.
     """
 
     decision_id: str

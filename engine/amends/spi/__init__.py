@@ -20,6 +20,7 @@ from amends.core.contract import (
     Retry,
     Signal,
 )
+from amends.core.errors import ConfigError
 from amends.core.evidence import Observation
 from amends.core.status import Outcome
 from amends.spi.capability import (
@@ -55,6 +56,7 @@ __all__ = [
     "Capability",
     "Check",
     "CheckAnswer",
+    "ConfigError",
     "Contract",
     "CorrectionArgs",
     "Corrector",

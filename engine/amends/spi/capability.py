@@ -145,6 +145,11 @@ class Capability(ABC):
         """A separate read after the undo: `absent` means undone. By default the probe."""
         return self.probe(question)
 
+    def drill(self, question: Question) -> tuple[str, str]:
+        """Do, verify, undo, verify on a sandbox copy: the subject's digest and what was seen, in words. Raises
+        `Refused` with what did not hold. Only capabilities whose contract says `needs_drill` have one."""
+        raise NotImplementedError(f"{self.contract.capability} has no drill")
+
     def place(self, question: Question) -> str:
         """The signal's place, if it needs more than the contract's template. Empty: use the template."""
         del question

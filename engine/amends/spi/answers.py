@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Literal, TypeAlias, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from amends.core.canonical import Json
 from amends.spi.capability import Refused
@@ -75,14 +75,14 @@ class HttpRequest:
         """Method and address for texts: never userinfo, query or a labelled path."""
         if self.label:
             return f"{self.method} {self.label}"
-        parts = urlsplit(self.url)
+        parts = split_url(self.url)
         return f"{self.method} {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     def hidden(self) -> tuple[str, ...]:
         """Every value of this request that no text may show."""
         named = [*self.headers.items(), *self.query, *(self.form or {}).items()]
         values = [*self.secrets, *(value for name, value in named if _SECRET_NAME.search(name))]
-        userinfo = urlsplit(self.url).netloc.rpartition("@")[0]
+        userinfo = split_url(self.url).netloc.rpartition("@")[0]
         if userinfo:
             values += [userinfo, *userinfo.split(":")]
         return tuple(sorted({piece for value in values for piece in _pieces(value)}, key=len, reverse=True))
@@ -160,6 +160,14 @@ def judge_read(answer: HttpAnswer, own_statuses: Collection[int] = frozenset({40
         return _readable(answer)
     except Ambiguous as lost:
         raise Unreadable(str(lost), code=lost.code, status=answer.status) from None
+
+
+def split_url(url: str) -> SplitResult:
+    """The parts of `url`; all empty if it is none, which then fails where it is written."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:

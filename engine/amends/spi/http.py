@@ -20,7 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from amends.spi.answers import (
     Ambiguous,
@@ -30,6 +30,7 @@ from amends.spi.answers import (
     judge,
     judge_read,
     scrub,
+    split_url,
 )
 from amends.spi.capability import Call, NotSent, Question
 
@@ -259,7 +260,7 @@ def _content_of(request: HttpRequest) -> tuple[bytes | None, dict[str, str]]:
 
 
 def _refuse_parts_in_url(request: HttpRequest) -> None:
-    parts = urlsplit(request.url)
+    parts = split_url(request.url)
     if "@" in parts.netloc or parts.query:
         raise NotSent(
             f"{request.name} cannot be written: credentials go into headers and parameters into `query`, not the URL",

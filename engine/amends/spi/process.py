@@ -1,0 +1,131 @@
+"""Child processes of adapters: each in its own session, killed as a group, never half-alive unnoticed.
+
+A time limit kills the whole group. Whatever the child started may still be at work elsewhere, so a limit is
+`TimeLimit`, which the engine reads as unknown; it is never proof that nothing happened. Children inherit the
+engine's owner lock (a file descriptor marked inheritable), so that a dead engine with a living child is not yet
+"proven dead" (rule 12).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+_GRACE_SECONDS = 2.0
+_POLL_SECONDS = 0.01
+
+
+class TimeLimit(TimeoutError):
+    """The child did not end in time and its group was killed. `group_gone`: no process of the group is left; one
+    that left the group (double fork) cannot be excluded even then.
+    """
+
+    def __init__(self, detail: str, *, group_gone: bool) -> None:
+        super().__init__(detail)
+        self.group_gone = group_gone
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A child that ended by itself. `returncode` is negative for a signal; texts are UTF-8 with replacements."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def out(self) -> str:
+        """Standard output as text."""
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def err(self) -> str:
+        """Standard error as text."""
+        return self.stderr.decode("utf-8", "replace")
+
+
+class Budget:
+    """Seconds that may still be spent, counted on a clock that never goes back."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def remaining(self, *, reserve_seconds: float = 0.0) -> float:
+        """Seconds left less the reserve, never below zero."""
+        return max(0.0, self._end - time.monotonic() - reserve_seconds)
+
+
+def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None) -> subprocess.Popen[bytes]:
+    """Start `argv` (no shell) as the leader of a new session, with three pipes. Raises `OSError` if it cannot."""
+    return subprocess.Popen(
+        list(argv),
+        env=dict(env),
+        cwd=cwd,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        close_fds=False,  # Python marks its own descriptors non-inheritable: only the owner lock passes
+    )
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    timeout_seconds: float,
+    stdin: bytes = b"",
+    cwd: str | None = None,
+) -> Ended:
+    """Run `argv` (no shell) to its end. Raises `TimeLimit` after killing its group, `OSError` if it cannot start.
+
+    A child that ends but leaves others holding its output counts as running until they end or the limit comes.
+    """
+    child = start(argv, env=env, cwd=cwd)
+    try:
+        stdout, stderr = child.communicate(stdin, timeout=timeout_seconds)
+    except subprocess.TimeoutExpired:
+        gone = end_group(child)
+        raise TimeLimit(f"`{argv[0]}` ran longer than {timeout_seconds:g} s", group_gone=gone) from None
+    except BaseException:
+        end_group(child)
+        raise
+    return Ended(child.returncode, stdout, stderr)
+
+
+def end_group(child: subprocess.Popen[bytes]) -> bool:
+    """Kill every process of the child's group and wait for it. True if the group is provably empty."""
+    _kill(child.pid)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(_GRACE_SECONDS)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    budget = Budget(_GRACE_SECONDS)
+    while _alive(child.pid):
+        if budget.remaining() == 0:
+            return False
+        _kill(child.pid)
+        time.sleep(_POLL_SECONDS)
+    return True
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,358 @@
+"""The planner of recovery: from a run's state and a few facts to the next steps, purely (rules 17 to 25).
+
+`plan` answers what may be done *now*, what must wait until when, and whether the run has reached its fixpoint. It
+never sees an adapter or a clock; the runtime carries the steps out, records them and asks again. A forward call is
+never among the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from amends.core import schedule
+from amends.core.canonical import Json
+from amends.core.contract import Alternative
+from amends.core.correction import corrections_due
+from amends.core.events import ProbePurpose
+from amends.core.order import dependents
+from amends.core.rows import ActionRow, RunState
+from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
+
+Verb: TypeAlias = Literal["wait", "reconcile", "compensate", "correct", "escalate", "skip"]
+
+_S = ActionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the planner may know beyond the run: ledger time, clock skew allowed, which adapters accept the stored
+    contracts, and which correction schemes can be served."""
+
+    now_us: int
+    skew_us: int
+    usable: frozenset[str]  # action ids whose adapter is present and accepts the contract as stored
+    schemes: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step with its reason. `due_us` is set for waits that time ends; a wait without it ends by an event."""
+
+    verb: Verb
+    action_id: str
+    reason: str
+    facts: dict[str, Json] = field(default_factory=dict[str, Json])
+    due_us: int | None = None
+    purpose: ProbePurpose = "reconcile"
+    cause: ParkedCause = ParkedCause.UNKNOWN
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in the order to take them; `finish` is the run's next status once no step is left to take."""
+
+    steps: tuple[Step, ...]
+    finish: RunStatus | None
+    due_us: int | None
+
+    @property
+    def work(self) -> tuple[Step, ...]:
+        """The steps that do something now."""
+        return tuple(step for step in self.steps if step.verb != "wait")
+
+
+def plan(state: RunState, facts: Facts) -> Plan:
+    """The next steps of a run that is recovering backwards, newest action first."""
+    steps: list[Step] = []
+    for action in reversed(state.forward_actions()):
+        step = _forward_step(state, action, facts)
+        if step is not None:
+            steps.append(step)
+    steps.extend(_correction_steps(state, facts))
+    due = [step.due_us for step in steps if step.due_us is not None]
+    return Plan(steps=tuple(steps), finish=_finish(state, steps), due_us=min(due, default=None))
+
+
+def _finish(state: RunState, steps: list[Step]) -> RunStatus | None:
+    if any(step.verb != "wait" or step.due_us is not None for step in steps):
+        return None
+    if any(a.status is _S.NEEDS_HUMAN for a in state.actions.values()) or steps:
+        return RunStatus.NEEDS_HUMAN
+    return RunStatus.OPEN if state.run.recover_to else RunStatus.RECOVERED
+
+
+# --- who is settled -----------------------------------------------------------------------------------------
+
+
+def in_scope(state: RunState, action: ActionRow) -> bool:
+    """False for what came before the checkpoint that recovery goes back to (rule 24)."""
+    checkpoint = state.run.checkpoints.get(state.run.recover_to, 0)
+    return action.seq > checkpoint
+
+
+def settled(state: RunState, action: ActionRow) -> bool:
+    """True if nothing more will happen to a forward action in recovery without new facts."""
+    match action.status:
+        case _S.DENIED | _S.WITHDRAWN:
+            return True
+        case _S.COMPENSATED:
+            return action.late_check_due_us is None
+        case _S.FAILED:
+            return not _residue_unchecked(action)
+        case _S.SUCCEEDED:
+            return (
+                bool(action.accepted_by)
+                or action.gated_residue
+                or not action.contract.consequential
+                or _adopted(action)
+                or not in_scope(state, action)
+            )
+        case _S.UNKNOWN:
+            return bool(action.accepted_by)
+        case _:
+            return False
+
+
+def _adopted(action: ActionRow) -> bool:
+    return bool(action.evidence) and action.evidence[0].source == "adopted"
+
+
+def _residue_unchecked(action: ActionRow) -> bool:
+    """A failed call that may have left parts behind has to be looked at once (rule 17)."""
+    if not action.ever_sent or action.accepted_by or not any(Outcome.FAILED in r.safe_when for r in rungs(action)):
+        return False
+    if action.error is not None and action.error.code in {"absent"}:
+        return False
+    return action.observation is None or (action.probed_us or 0) < (action.outcome_us or 0)
+
+
+def rungs(action: ActionRow) -> tuple[Alternative, ...]:
+    """The compensation ladder registered with the intent."""
+    return action.contract.compensation
+
+
+def unexpired_rungs(action: ActionRow, now_us: int) -> tuple[Alternative, ...]:
+    """The rungs whose time window is still open, counted from the first intent."""
+    since = action.sent_us or action.created_us
+    return tuple(
+        rung
+        for rung in rungs(action)
+        if rung.expires_after_seconds is None
+        or now_us <= since + schedule.microseconds(rung.expires_after_seconds)
+    )
+
+
+def next_rung(action: ActionRow, state_seen: dict[str, Json], now_us: int) -> Alternative | None:
+    """The first rung, not tried yet, whose `when` matches the probed state and whose `safe_when` names the outcome."""
+    for rung in unexpired_rungs(action, now_us):
+        if rung.name in action.tried_rungs or action.outcome not in rung.safe_when:
+            continue
+        if all(state_seen.get(name) in accepted for name, accepted in rung.when.items()):
+            return rung
+    return None
+
+
+# --- one forward action -------------------------------------------------------------------------------------
+
+
+def _forward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+    if settled(state, action):
+        return None
+    match action.status:
+        case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:
+            if not in_scope(state, action):
+                return None
+            return Step("skip", action.action_id, "never_sent", {"status": action.status.value})
+        case _S.RUNNING:
+            return _in_flight(state, action, facts)
+        case _S.UNKNOWN:
+            return _unknown(state, action, facts)
+        case _S.FAILED:
+            return _usable(action, facts) or Step("reconcile", action.action_id, "may_have_residue", purpose="residue")
+        case _S.SUCCEEDED:
+            return _succeeded(state, action, facts)
+        case _S.COMPENSATING:
+            return _compensating(state, action, facts)
+        case _S.COMPENSATED:
+            return _late_check(action, facts)
+        case _:
+            return None  # needs_human: a person or new evidence moves it
+
+
+def _usable(action: ActionRow, facts: Facts) -> Step | None:
+    if action.action_id in facts.usable:
+        return None
+    return _escalate(action, ParkedCause.ADAPTER_UNAVAILABLE, "adapter_unavailable")
+
+
+def _escalate(action: ActionRow, cause: ParkedCause, reason: str, **facts: Json) -> Step:
+    return Step("escalate", action.action_id, reason, facts, cause=cause)
+
+
+def _in_flight(state: RunState, action: ActionRow, facts: Facts) -> Step:
+    over = schedule.flight_over_at_us(state.run, action, facts.skew_us)
+    if facts.now_us < over:
+        return Step("wait", action.action_id, "call_in_flight", {"until_us": over}, due_us=over)
+    return Step("reconcile", action.action_id, "call_lost", {"since_us": over})
+
+
+def _unknown(state: RunState, action: ActionRow, facts: Facts) -> Step:
+    if action.late:
+        return Step("reconcile", action.action_id, "late_evidence")
+    unusable = _usable(action, facts)
+    if unusable is not None:
+        return unusable
+    if action.observation is not None and action.observation.seen == "diverged" and action.probes:
+        return _escalate(action, ParkedCause.DIVERGED, "state_is_neither_before_nor_after")
+    due = schedule.next_probe_us(action, state.run.dead_since_us)
+    if due is None:
+        return _unprovable(state, action, facts)
+    if due > facts.now_us:
+        return Step("wait", action.action_id, "next_probe", {"probes": action.probes}, due_us=due)
+    return Step("reconcile", action.action_id, "outcome_unknown", {"probes": action.probes})
+
+
+def _unprovable(state: RunState, action: ActionRow, facts: Facts) -> Step:
+    harmless = [r for r in rungs(action) if Outcome.UNKNOWN in r.safe_when and r.harmless_when_absent]
+    if harmless and action.contract.probe is not None and in_scope(state, action):
+        return _blocked(state, action) or Step(
+            "compensate", action.action_id, "unknown_but_harmless", {"rung": harmless[0].name}
+        )
+    reason = "no_proof_by_deadline" if action.contract.probe else "no_way_to_look"
+    return _escalate(action, ParkedCause.UNKNOWN, reason, probes=action.probes)
+
+
+def _succeeded(state: RunState, action: ActionRow, facts: Facts) -> Step:
+    if not rungs(action):
+        return _escalate(action, ParkedCause.UNREGISTERED, "no_registered_compensation")
+    unusable = _usable(action, facts)
+    if unusable is not None:
+        return unusable
+    residue = [d for d in dependents(state, action.action_id) if d.gated_residue and not d.accepted_by]
+    if residue:
+        return _escalate(
+            action, ParkedCause.UNREGISTERED, "an_irreversible_effect_rests_on_it", residue=[d.slot for d in residue]
+        )
+    if not unexpired_rungs(action, facts.now_us):
+        return _escalate(action, ParkedCause.UNDO_FAILED, "compensation_window_expired")
+    blocked = _blocked(state, action)
+    if blocked is not None:
+        return blocked
+    return Step("compensate", action.action_id, "run_is_recovering", {"rung": rungs(action)[0].name})
+
+
+def _blocked(state: RunState, action: ActionRow) -> Step | None:
+    waiting = [d for d in dependents(state, action.action_id) if not settled(state, d)]
+    if not waiting:
+        return None
+    return Step("wait", action.action_id, "dependents_first", {"on": [d.slot for d in waiting]})
+
+
+def _compensating(state: RunState, action: ActionRow, facts: Facts) -> Step:
+    undo = state.undo_of(action)
+    unusable = _usable(action, facts)
+    if undo is None or unusable is not None:
+        return unusable or _escalate(action, ParkedCause.UNDO_FAILED, "undo_is_missing")
+    match undo.status:
+        case _S.RUNNING:
+            step = _in_flight(state, undo, facts)
+            return Step(step.verb, action.action_id, f"undo_{step.reason}", step.facts, step.due_us, "verify_undone")
+        case _S.UNKNOWN:
+            return _undo_unknown(state, action, undo, facts)
+        case _S.FAILED:
+            return _undo_failed(action, undo, facts)
+        case _S.PLANNED | _S.AWAITING_APPROVAL:
+            return _undo_unsent(state, action, undo, facts)
+        case _:
+            return _escalate(action, ParkedCause.UNDO_FAILED, f"undo_is_{undo.status}")
+
+
+def _undo_unknown(state: RunState, action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
+    due = schedule.next_probe_us(undo, state.run.dead_since_us)
+    settle = schedule.settle_over_at_us(action, undo)
+    if due is None or due > settle > (undo.probed_us or 0):
+        due = settle if settle > (undo.probed_us or 0) else due
+    if due is None:
+        return _escalate(action, ParkedCause.UNDO_FAILED, "undo_cannot_be_verified", probes=undo.probes)
+    if due > facts.now_us:
+        return Step("wait", action.action_id, "undo_settling", {"probes": undo.probes}, due_us=due)
+    return Step("reconcile", action.action_id, "undo_unverified", {"probes": undo.probes}, purpose="verify_undone")
+
+
+def _undo_failed(action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
+    retry = action.contract.undo_alternative(undo.rung).retry
+    resendable = undo.error is not None and undo.error.resendable
+    if resendable and undo.attempt < retry.attempts:
+        due = schedule.undo_retry_us(action, undo)
+        if due > facts.now_us:
+            return Step("wait", action.action_id, "undo_retry", {"attempts": undo.attempt}, due_us=due)
+        return Step("compensate", action.action_id, "undo_retry", {"attempts": undo.attempt})
+    if any(r.name not in action.tried_rungs for r in unexpired_rungs(action, facts.now_us)):
+        return Step("compensate", action.action_id, "next_alternative", {"tried": list(action.tried_rungs)})
+    code = undo.error.code if undo.error else "failed"
+    return _escalate(action, ParkedCause.UNDO_FAILED, "undo_exhausted", attempts=undo.attempt, code=code)
+
+
+def _undo_unsent(state: RunState, action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
+    approval = state.approvals.get(undo.approval_id)
+    if approval is None or approval.status in {"approved", "consumed"}:
+        return Step("compensate", action.action_id, "undo_ready")
+    if approval.status == "pending" and facts.now_us < approval.expires_us:
+        return Step("wait", action.action_id, "undo_awaits_approval", due_us=approval.expires_us)
+    return _escalate(action, ParkedCause.DENIED, f"approval_{approval.status}")
+
+
+def _late_check(action: ActionRow, facts: Facts) -> Step:
+    due = action.late_check_due_us or 0
+    if action.action_id not in facts.usable:
+        return _escalate(action, ParkedCause.ADAPTER_UNAVAILABLE, "adapter_unavailable")
+    if due > facts.now_us:
+        return Step("wait", action.action_id, "late_landing_possible", due_us=due, purpose="late_check")
+    return Step("reconcile", action.action_id, "late_landing_possible", purpose="late_check")
+
+
+# --- corrections --------------------------------------------------------------------------------------------
+
+
+def _correction_steps(state: RunState, facts: Facts) -> Iterator[Step]:
+    for place in corrections_due(state, settled_or_parked(state)):
+        yield Step("correct", "", "people_saw_it", {"place": place}, place=place)
+    for action in state.actions.values():
+        if action.kind.value == "correct":
+            step = _posting(state, action, facts)
+            if step is not None:
+                yield step
+
+
+def settled_or_parked(state: RunState) -> frozenset[str]:
+    """Forward actions that will not change by themselves."""
+    return frozenset(
+        a.action_id
+        for a in state.forward_actions()
+        if settled(state, a) or a.status is _S.NEEDS_HUMAN or not in_scope(state, a)
+    )
+
+
+def _posting(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+    match action.status:
+        case _S.RUNNING:
+            return _in_flight(state, action, facts)
+        case _S.UNKNOWN:
+            if action.accepted_by:
+                return None
+            return _unknown(state, action, facts)
+        case _S.FAILED if action.accepted_by:
+            return None
+        case _S.FAILED if schedule.may_resend(action):
+            due = schedule.resend_us(action)
+            verb: Verb = "wait" if due > facts.now_us else "correct"
+            return Step(verb, action.action_id, "post_again", due_us=due if verb == "wait" else None, place=action.place)
+        case _S.FAILED:
+            return _escalate(action, ParkedCause.UNDO_FAILED, "correction_undeliverable", place=action.place)
+        case _S.PLANNED:
+            return Step("correct", action.action_id, "post", place=action.place)
+        case _:
+            return None

@@ -1,0 +1,244 @@
+"""Release: what the outbox may let go, and when a run commits, goes back or waits (rules 26 to 28).
+
+The forward counterpart of the planner: pure, from a run that is `committing` to its next steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from amends.core import schedule
+from amends.core.canonical import Json
+from amends.core.order import dependents
+from amends.core.planner import Facts
+from amends.core.rows import ActionRow, RunState
+from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
+
+_S = ActionStatus
+
+ReleaseVerb: TypeAlias = Literal["release", "ask", "wait", "reconcile", "withdraw", "escalate", "turn_back", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseStep:
+    """One step of a committing run. `turn_back` is for the whole run: recover instead of releasing."""
+
+    verb: ReleaseVerb
+    action_id: str
+    reason: str
+    facts: dict[str, Json] = field(default_factory=dict[str, Json])
+    due_us: int | None = None
+    cause: ParkedCause = ParkedCause.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasePlan:
+    """Steps to take in order; `finish` once none is left."""
+
+    steps: tuple[ReleaseStep, ...]
+    finish: RunStatus | None
+    due_us: int | None
+
+    @property
+    def work(self) -> tuple[ReleaseStep, ...]:
+        """The steps that do something now."""
+        return tuple(step for step in self.steps if step.verb != "wait")
+
+
+def plan_release(state: RunState, facts: Facts, *, check_fresh: bool) -> ReleasePlan:
+    """The next steps of a committing run. `check_fresh`: its success check was answered since the last release."""
+    steps = list(_steps(state, facts, check_fresh=check_fresh))
+    due = [step.due_us for step in steps if step.due_us is not None]
+    return ReleasePlan(tuple(steps), _finish(state, steps), min(due, default=None))
+
+
+def _finish(state: RunState, steps: list[ReleaseStep]) -> RunStatus | None:
+    if any(step.verb != "wait" or step.due_us is not None for step in steps):
+        return None
+    if steps or any(a.status is _S.NEEDS_HUMAN for a in state.actions.values()):
+        return RunStatus.NEEDS_HUMAN
+    return RunStatus.COMMITTED
+
+
+def is_release(action: ActionRow) -> bool:
+    """True for what leaves through the outbox (a gate is not the pivot, rule 29)."""
+    return action.release_mode in {"on_success", "on_approval"}
+
+
+def newest_of_slots(state: RunState) -> tuple[ActionRow, ...]:
+    """The last generation of every slot, and every twin: what the run's success is judged by."""
+    newest: dict[str, ActionRow] = {}
+    for action in state.forward_actions():
+        key = action.slot if action.kind is ActionKind.DO else action.action_id
+        newest[key] = action
+    return tuple(newest.values())
+
+
+def all_actions_succeeded(state: RunState) -> bool:
+    """The built-in success check: every compensatable action succeeded, or was never sent and is not required."""
+    return not any(_in_trouble(a) or _undecided(a) for a in newest_of_slots(state) if not is_release(a))
+
+
+def _in_trouble(action: ActionRow) -> bool:
+    if action.status in {_S.DENIED, _S.WITHDRAWN}:
+        return action.required
+    return action.status in {_S.FAILED, _S.NEEDS_HUMAN, _S.COMPENSATING, _S.COMPENSATED} and not action.accepted_by
+
+
+def _undecided(action: ActionRow) -> bool:
+    return action.status in {_S.RUNNING, _S.UNKNOWN, _S.PLANNED, _S.AWAITING_APPROVAL} and not action.accepted_by
+
+
+def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[ReleaseStep]:
+    prerequisites = [a for a in newest_of_slots(state) if not is_release(a)]
+    trouble = [a for a in prerequisites if _in_trouble(a)]
+    if trouble and not state.pivot_passed:
+        yield ReleaseStep("turn_back", "", "a_step_did_not_succeed", {"slots": [a.slot for a in trouble]})
+        return
+    open_steps = [step for a in prerequisites if (step := _undecided_step(state, a, facts)) is not None]
+    if open_steps:
+        yield from open_steps
+        return
+    yield from _outbox(state, facts, check_fresh=check_fresh)
+
+
+def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> ReleaseStep | None:
+    """What to do about a prerequisite, or a released item, whose outcome is open."""
+    if action.accepted_by:
+        return None
+    match action.status:
+        case _S.RUNNING:
+            over = schedule.flight_over_at_us(state.run, action, facts.skew_us)
+            if facts.now_us < over:
+                return ReleaseStep("wait", action.action_id, "call_in_flight", due_us=over)
+            return ReleaseStep("reconcile", action.action_id, "call_lost")
+        case _S.UNKNOWN:
+            return _unknown(state, action, facts)
+        case _S.AWAITING_APPROVAL if not is_release(action):
+            return ReleaseStep("withdraw", action.action_id, "gate_was_not_passed")
+        case _:
+            return None
+
+
+def _unknown(state: RunState, action: ActionRow, facts: Facts) -> ReleaseStep:
+    if action.late:
+        return ReleaseStep("reconcile", action.action_id, "late_evidence")
+    if action.action_id not in facts.usable:
+        return ReleaseStep(
+            "escalate", action.action_id, "adapter_unavailable", cause=ParkedCause.ADAPTER_UNAVAILABLE
+        )
+    if action.observation is not None and action.observation.seen == "diverged" and action.probes:
+        return ReleaseStep("escalate", action.action_id, "state_is_neither_before_nor_after", cause=ParkedCause.DIVERGED)
+    due = schedule.next_probe_us(action, state.run.dead_since_us)
+    if due is None:
+        return ReleaseStep("escalate", action.action_id, "no_proof_by_deadline", {"probes": action.probes})
+    if due > facts.now_us:
+        return ReleaseStep("wait", action.action_id, "next_probe", {"probes": action.probes}, due_us=due)
+    return ReleaseStep("reconcile", action.action_id, "outcome_unknown", {"probes": action.probes})
+
+
+def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[ReleaseStep]:
+    items = [a for a in state.forward_actions() if is_release(a)]
+    waiting = [a for a in items if a.status in {_S.QUEUED, _S.AWAITING_APPROVAL} or _resendable(a)]
+    if waiting and state.run.check:
+        verdict = _check(state, check_fresh=check_fresh)
+        if verdict is not None:
+            yield verdict
+            return
+    stopped: set[str] = set()
+    for item in items:
+        for dependent in dependents(state, item.action_id):
+            if item.action_id in stopped or _stops(item):
+                stopped.add(dependent.action_id)
+        step = _item(state, item, facts, stopped=item.action_id in stopped)
+        if step is None:
+            continue
+        yield step
+        if step.verb in {"release", "turn_back", "reconcile"}:
+            return  # one send at a time, in the order declared; then look again
+
+
+def _check(state: RunState, *, check_fresh: bool) -> ReleaseStep | None:
+    if not check_fresh:
+        return ReleaseStep("check", "", "success_must_be_verified_at_release")
+    if state.run.check_answer == "passed":
+        return None
+    if state.run.check_answer == "not_passed" and not state.pivot_passed:
+        return ReleaseStep("turn_back", "", "success_check_not_passed")
+    return ReleaseStep("wait", "", f"success_check_{state.run.check_answer}")
+
+
+def _stops(item: ActionRow) -> bool:
+    """Trouble with an item stops what depends on it."""
+    if item.status in {_S.NEEDS_HUMAN, _S.WITHDRAWN, _S.DENIED, _S.UNKNOWN, _S.RUNNING, _S.QUEUED, _S.AWAITING_APPROVAL}:
+        return not item.accepted_by
+    return item.status is _S.FAILED
+
+
+def _resendable(item: ActionRow) -> bool:
+    return item.status is _S.FAILED and schedule.may_resend(item)
+
+
+def _item(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep | None:
+    match item.status:
+        case _S.QUEUED:
+            return _queued(state, item, stopped=stopped)
+        case _S.AWAITING_APPROVAL:
+            return _awaiting(state, item, facts, stopped=stopped)
+        case _S.FAILED:
+            return _failed(state, item, facts)
+        case _:
+            return _undecided_step(state, item, facts)
+
+
+def _queued(state: RunState, item: ActionRow, *, stopped: bool) -> ReleaseStep:
+    if stopped:
+        return _stopped(state, item)
+    if item.release_mode == "on_approval" and not item.approval_id:
+        return ReleaseStep("ask", item.action_id, "a_person_approves_this_item")
+    return ReleaseStep("release", item.action_id, "run_succeeded")
+
+
+def _stopped(state: RunState, item: ActionRow) -> ReleaseStep:
+    before = [a for a in state.forward_actions() if item.action_id in {d.action_id for d in dependents(state, a.action_id)}]
+    if any(a.status in {_S.WITHDRAWN, _S.DENIED} for a in before):
+        return ReleaseStep("withdraw", item.action_id, "what_it_depends_on_was_withdrawn")
+    return ReleaseStep("wait", item.action_id, "what_it_depends_on_is_not_through")
+
+
+def _awaiting(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep:
+    if stopped:
+        return _stopped(state, item)
+    approval = state.approvals[item.approval_id]
+    match approval.status:
+        case "approved":
+            return ReleaseStep("release", item.action_id, "approved")
+        case "pending" if facts.now_us < approval.expires_us:
+            return ReleaseStep("wait", item.action_id, "awaits_approval", due_us=approval.expires_us)
+        case "voided":
+            return ReleaseStep("ask", item.action_id, "what_was_approved_has_changed")
+        case "refused":
+            return ReleaseStep("withdraw", item.action_id, "refused")
+        case _:
+            return ReleaseStep("escalate", item.action_id, "approval_expired", cause=ParkedCause.DENIED)
+
+
+def _failed(state: RunState, item: ActionRow, facts: Facts) -> ReleaseStep | None:
+    if item.accepted_by:
+        return None
+    if schedule.may_resend(item):
+        due = schedule.resend_us(item)
+        if due > facts.now_us:
+            return ReleaseStep("wait", item.action_id, "send_again_later", due_us=due)
+        return ReleaseStep("release", item.action_id, "nothing_landed_send_again")
+    if not state.pivot_passed:
+        return ReleaseStep("turn_back", item.action_id, "first_release_failed")
+    code = item.error.code if item.error else ""
+    return ReleaseStep("escalate", item.action_id, "release_refused", {"code": code}, cause=ParkedCause.UNDO_FAILED)
+
+
+def outcome_open(action: ActionRow) -> bool:
+    """True while it is not known what a sent action did."""
+    return action.status in {_S.RUNNING, _S.UNKNOWN} or action.outcome is Outcome.UNKNOWN

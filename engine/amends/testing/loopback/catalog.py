@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from amends.testing.loopback.jira import Jira
 from amends.testing.loopback.partner import Partner
+from amends.testing.loopback.portal import Portal
+from amends.testing.loopback.slack import Slack
 from amends.testing.loopback.system import System
+from amends.testing.loopback.unleash import Unleash
 
 SYSTEMS: dict[str, Callable[[], System]] = {
+    "jira": Jira,
     "partner": Partner,
+    "portal": Portal,
+    "slack": Slack,
+    "unleash": Unleash,
 }
 
 

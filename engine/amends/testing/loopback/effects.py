@@ -1,7 +1,7 @@
 """The system's own account of what happened to it, independent of what any client believes.
 
-A created thing is one effect, present until it is removed. A changed setting is one effect per (kind, resource),
-present while the value differs from what it was before the first change. Every step is also an event, in order.
+A created thing is one effect, present until it is removed. A changed setting is one effect per kind, resource and
+actor, present while the value differs from the one that the actor found. Every step is also an event, in order.
 """
 
 from __future__ import annotations
@@ -49,46 +49,61 @@ class Effects:
         )
         self._event(seq, "created")
 
-    def removed(self, kind: str, reference: str) -> None:
-        """The effect with this reference is gone. One that was never recorded (a seeded thing) is left out."""
-        self._turn(kind, reference, was="present", becomes="removed", event="removed")
+    def removed(self, kind: str, reference: str, resource: str = "") -> None:
+        """The thing with this reference is gone. Taking away what was not ours is an effect of its own."""
+        row = self._latest(kind, reference, "present")
+        if row is not None:
+            self._turn(row, "removed", "removed")
+        if row is None or row["actor"] != self._origin.actor:
+            self.created(f"{kind}_removed", row["resource"] if row else resource, reference)
 
     def restored(self, kind: str, reference: str) -> None:
-        """A removed effect is there again."""
-        self._turn(kind, reference, was="removed", becomes="present", event="restored")
+        """A removed thing is there again, under the same reference."""
+        row = self._latest(kind, reference, "removed")
+        if row is not None:
+            self._turn(row, "present", "restored")
+        taking = self._latest(f"{kind}_removed", reference, "present")
+        if taking is not None:
+            self._turn(taking, "removed", "removed")
 
     def changed(
         self, kind: str, resource: str, before: Any, after: Any, *, marker: str = "", reference: str = ""
     ) -> None:
-        """A setting went from `before` to `after`; back at its first value, the effect counts as removed."""
+        """A setting went from `before` to `after`. Back at the value that an actor found, its effect is removed."""
         if before == after:
             return
-        effect = self._rows.first(
-            "SELECT seq, detail FROM effects WHERE kind = ? AND resource = ? AND state = 'present'", (kind, resource)
-        )
-        if effect is None:
+        mine = False
+        for row in self._rows.all(
+            "SELECT * FROM effects WHERE kind = ? AND resource = ? AND state = 'present'", (kind, resource)
+        ):
+            first = json.loads(row["detail"])["before"]
+            own = row["actor"] == self._origin.actor
+            mine = mine or own
+            if first == after:
+                self._turn(row, "removed", "removed", {"before": first, "after": after})
+            elif own:
+                self._turn(row, "present", "changed", {"before": first, "after": after})
+        if not mine:
             self.created(kind, resource, reference or resource, marker, {"before": before, "after": after})
-            return
-        first = json.loads(effect["detail"])["before"]
-        back = first == after
-        self._rows.run(
-            "UPDATE effects SET state = ?, detail = ? WHERE seq = ?",
-            (
-                "removed" if back else "present",
-                json.dumps({"before": first, "after": after}),
-                effect["seq"],
-            ),
-        )
-        self._event(effect["seq"], "removed" if back else "changed")
 
-    def _turn(self, kind: str, reference: str, *, was: str, becomes: str, event: str) -> None:
-        row = self._rows.first(
-            "SELECT seq FROM effects WHERE kind = ? AND reference = ? AND state = ? ORDER BY seq DESC LIMIT 1",
-            (kind, reference, was),
+    def find(self, kind: str, resource: str) -> list[Doc]:
+        """The effects of a kind that are present on a resource."""
+        rows = self._rows.all(
+            "SELECT * FROM effects WHERE kind = ? AND resource = ? AND state = 'present' ORDER BY seq",
+            (kind, resource),
         )
-        if row is not None:
-            self._rows.run("UPDATE effects SET state = ? WHERE seq = ?", (becomes, row["seq"]))
-            self._event(row["seq"], event)
+        return [{**row, "detail": json.loads(row["detail"])} for row in rows]
+
+    def _latest(self, kind: str, reference: str, state: str) -> Doc | None:
+        return self._rows.first(
+            "SELECT * FROM effects WHERE kind = ? AND reference = ? AND state = ? ORDER BY seq DESC LIMIT 1",
+            (kind, reference, state),
+        )
+
+    def _turn(self, row: Doc, state: str, event: str, detail: Doc | None = None) -> None:
+        text = row["detail"] if detail is None else json.dumps(detail)
+        self._rows.run("UPDATE effects SET state = ?, detail = ? WHERE seq = ?", (state, text, row["seq"]))
+        self._event(row["seq"], event)
 
     def _event(self, seq: int, event: str) -> None:
         self._rows.run(

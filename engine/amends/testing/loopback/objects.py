@@ -59,6 +59,21 @@ class Objects:
         )
         return [json.loads(row["doc"]) for row in rows]
 
+    def last(self, collection: str, key: str) -> Doc | None:
+        """The newest content of a document, also after its removal."""
+        return self._version(collection, key, "AND doc != 'null' ORDER BY ord DESC LIMIT 1")
+
+    def indexed(self, collection: str, lag_s: float) -> list[Doc]:
+        """A collection as a search index shows it: every document in the version of `lag_s` seconds ago."""
+        if self._view.says != "truth":
+            return self.all(collection)
+        rows = self._rows.all(
+            "SELECT doc FROM object_versions WHERE ord IN (SELECT max(ord) FROM object_versions"
+            " WHERE collection = ? AND ts <= ? GROUP BY id) AND doc != 'null' ORDER BY ord",
+            (collection, now() - max(lag_s, self._view.lag_s)),
+        )
+        return [json.loads(row["doc"]) for row in rows]
+
     def put(self, collection: str, key: str, doc: Doc, *, undo: bool = False) -> Doc:
         """Store a document; `undo` marks the version that takes an effect back. Returns the document."""
         text = json.dumps(doc)
@@ -100,6 +115,6 @@ class Objects:
         return None if hidden or row["removed"] else json.loads(row["doc"])
 
     def _version(self, collection: str, key: str, which: str) -> Doc | None:
-        sql = f"SELECT doc FROM object_versions WHERE collection = ? AND id = ? {which}"  # noqa: S608 - two literals above
+        sql = f"SELECT doc FROM object_versions WHERE collection = ? AND id = ? {which}"  # noqa: S608 - literals of this module
         row = self._rows.first(sql, (collection, key))
         return None if row is None else json.loads(row["doc"])

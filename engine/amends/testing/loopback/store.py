@@ -61,11 +61,12 @@ class Rows:
         """Execute one statement and return the id of the row that it inserted."""
         return self._connection.execute(sql, args).lastrowid or 0
 
-    def next_number(self, name: str) -> int:
-        """The next value of a named counter, from 1."""
+    def next_number(self, name: str, at_least: int = 1) -> int:
+        """The next value of a named counter: one more than the last, and at least so much."""
         row = self.first(
-            "INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
-            (name,),
+            "INSERT INTO counters VALUES (?1, ?2)"
+            " ON CONFLICT (name) DO UPDATE SET value = max(value + 1, ?2) RETURNING value",
+            (name, at_least),
         )
         return 0 if row is None else int(row["value"])
 

@@ -6,7 +6,9 @@ Bodies are JSON documents (`Doc`). A loopback system is outside Amends, so it ha
 from __future__ import annotations
 
 import json
+import secrets
 import time
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -132,6 +134,16 @@ def _parse_body(content_type: str, raw: bytes) -> tuple[Any, bool]:
 def as_doc(value: Any) -> Doc:
     """The value if it is a JSON object, else an empty one."""
     return cast("Doc", value) if isinstance(value, dict) else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """The value if it is a JSON array, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def new_uuid() -> str:
+    """A random id in the form of a UUID, as products give out."""
+    return str(uuid.UUID(bytes=secrets.token_bytes(16), version=4))
 
 
 def lookup(doc: Doc, dotted: str) -> Any:

@@ -1,0 +1,1 @@
+"""Backends: the implementations of the ports. Only `amends.bootstrap` builds them."""

@@ -1,0 +1,5 @@
+"""The journal of one host: SQLite in WAL mode, written by many threads and processes, one at a time."""
+
+from amends.backends.sqlite_journal.journal import SqliteJournal
+
+__all__ = ["SqliteJournal"]

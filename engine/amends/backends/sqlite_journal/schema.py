@@ -1,0 +1,177 @@
+"""Tables, connections and the words for what SQLite says when it cannot."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from amends.core.errors import (
+    AmendsError,
+    ConfigError,
+    CorruptLedger,
+    InternalError,
+    JournalBusy,
+    JournalUnavailable,
+)
+from amends.core.events import LEDGER_FORMAT
+from amends.ports.journal import EVENT_COLUMNS, GENESIS_HASH
+
+READER_BUSY_SECONDS = 5.0
+WRITER_BUSY_SECONDS = 2.0  # only a program that ignores the write lock can make the writer wait inside SQLite
+OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+
+_INTEGERS = frozenset({"ts_us", "run_seq", "generation", "attempt", "epoch"})
+_EVENT_DDL = ", ".join(f"{name} {'INTEGER' if name in _INTEGERS else 'TEXT'} NOT NULL" for name in EVENT_COLUMNS)
+ROW_COLUMNS = ("kind", "key", "run_id", "status", "body", "epoch", "due_us", "active", "version")
+
+TABLES = (
+    "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    f"CREATE TABLE events(seq INTEGER PRIMARY KEY, {_EVENT_DDL}, prev_hash TEXT NOT NULL, hash TEXT NOT NULL) STRICT",
+    "CREATE UNIQUE INDEX events_id ON events(event_id)",
+    "CREATE UNIQUE INDEX events_run ON events(run_id, run_seq)",
+    "CREATE TABLE streams(stream TEXT PRIMARY KEY, head INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    """CREATE TABLE totals(one INTEGER PRIMARY KEY CHECK (one = 1), events INTEGER NOT NULL,
+    max_seq INTEGER NOT NULL, max_hash TEXT NOT NULL) STRICT""",
+    """CREATE TABLE rows(kind TEXT NOT NULL, key TEXT NOT NULL, run_id TEXT NOT NULL, status TEXT NOT NULL,
+    body TEXT NOT NULL, epoch INTEGER NOT NULL, due_us INTEGER, active INTEGER NOT NULL, version INTEGER NOT NULL,
+    PRIMARY KEY (kind, key)) STRICT""",
+    "CREATE INDEX rows_run ON rows(run_id, kind, key)",
+    # Holds all that `rows()` filters by, so that a million settled runs are never looked at to find the few due.
+    "CREATE INDEX rows_status ON rows(kind, status, key, due_us, active)",
+)
+
+
+def writer_connection(database: Path, *, create: bool = False) -> sqlite3.Connection:
+    """A connection that may write: WAL, every commit synced, no checkpoint of its own accord.
+
+    Only to be called, used and closed under the write lock. Raises `sqlite3.Error`.
+    """
+    connection = _connect(database, "rwc" if create else "rw", WRITER_BUSY_SECONDS)
+    try:
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def reader_connection(database: Path) -> sqlite3.Connection:
+    """A connection that cannot write. Raises `sqlite3.Error`."""
+    return _connect(database, "ro", READER_BUSY_SECONDS)
+
+
+def _connect(database: Path, mode: str, busy_seconds: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(str(database))}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=busy_seconds,
+        cached_statements=256,
+    )
+
+
+def prepare(connection: sqlite3.Connection, database: Path, generation: str) -> str:
+    """Create the tables of a new journal, or check those that are there; the journal's generation.
+
+    Raises `ConfigError` for a file that is no journal or has another format, `sqlite3.Error` for the rest.
+    """
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise ConfigError(
+            f"SQLite `{sqlite3.sqlite_version}` is too old for the journal",
+            hint="use a Python built with SQLite 3.37 or newer",
+        )
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if names and not {"meta", "events", "streams", "totals", "rows"} <= names:
+        raise ConfigError(
+            f"`{database}` is a database, but no journal", hint="move it away, or configure another folder"
+        )
+    if names:
+        _check_format(connection, database)
+    mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    if mode != "wal":
+        raise ConfigError(
+            f"the disk of `{database}` does not carry a write-ahead log (SQLite answers `{mode}`)",
+            hint="put the journal on a local disk",
+        )
+    if not names:
+        _create(connection, generation)
+    return read_meta(connection, "generation")
+
+
+def read_meta(connection: sqlite3.Connection, name: str) -> str:
+    """One value of the meta table; empty if it is not there."""
+    found = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def _check_format(connection: sqlite3.Connection, database: Path) -> None:
+    found = read_meta(connection, "format")
+    if found != str(LEDGER_FORMAT):
+        raise ConfigError(
+            f"journal `{database}` has ledger format `{found}`, and this engine reads `{LEDGER_FORMAT}`",
+            hint="install the engine version that wrote it, or run `amends journal migrate`",
+            format=found,
+        )
+
+
+def _create(connection: sqlite3.Connection, generation: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in TABLES:
+            connection.execute(statement)
+        connection.executemany(
+            "INSERT INTO meta(name, value) VALUES (?, ?)",
+            [("format", str(LEDGER_FORMAT)), ("generation", generation)],
+        )
+        connection.execute("INSERT INTO totals VALUES (1, 0, 0, ?)", (GENESIS_HASH,))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def data_is_at_fault(error: Exception) -> bool:
+    """True if the values of one command caused it, so that its batch mates may still be stored."""
+    if isinstance(error, sqlite3.Error):
+        return isinstance(
+            error, sqlite3.IntegrityError | sqlite3.DataError | sqlite3.InterfaceError | sqlite3.ProgrammingError
+        )
+    return not isinstance(error, OSError | AmendsError)
+
+
+def in_our_words(error: Exception, database: Path) -> AmendsError:
+    """The error of the port for what SQLite or the system raised, with its remedy."""
+    if isinstance(error, AmendsError):
+        return error
+    said = str(error)
+    if data_is_at_fault(error):
+        return InternalError(f"an event or row cannot be stored: {said}", hint="report it with the event's kind")
+    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if primary in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return JournalBusy(
+            f"another program holds the database of journal `{database}`",
+            hint="close it: only Amends may open this file",
+        )
+    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or "decode to UTF-8" in said:
+        return CorruptLedger(
+            f"journal `{database}` is damaged: {said}",
+            hint="run `amends ledger verify`, then restore a backup",
+            location=str(database),
+        )
+    what, remedy = _UNAVAILABLE.get(primary, ("does not answer", "check the disk; the journal goes on by itself"))
+    return JournalUnavailable(f"journal `{database}` {what}: {said}", hint=remedy, location=str(database))
+
+
+_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL: ("has no space left", "free space on its disk; the journal goes on by itself"),
+    sqlite3.SQLITE_READONLY: ("is read-only", "make the file and its folder writable for this user"),
+    sqlite3.SQLITE_PERM: ("may not be opened", "make the file and its folder writable for this user"),
+    sqlite3.SQLITE_CANTOPEN: (
+        "cannot be opened",
+        "check that its folder exists and that this user may read and write it",
+    ),
+}

@@ -1,0 +1,57 @@
+"""Verification: the shared audit over what SQLite holds, and SQLite's own check of its pages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+from amends.backends.sqlite_journal.reader import (
+    SELECT_EVENTS,
+    SELECT_ROWS,
+    as_event,
+    as_row,
+    info,
+    with_lenient_text,
+)
+from amends.core.errors import CorruptLedger
+from amends.ports.chain import Head, audit
+from amends.ports.journal import StoredEvent, StoredRow
+
+
+def problems(connection: sqlite3.Connection, location: str) -> tuple[str, ...]:
+    """Every inconsistency, in words, of one snapshot. Damage that stops the reading is itself reported."""
+    found: list[str] = []
+    connection.execute("BEGIN")
+    try:
+        with_lenient_text(connection, lambda: _look(connection, location, found))
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    return tuple(found)
+
+
+def _look(connection: sqlite3.Connection, location: str, found: list[str]) -> None:
+    try:
+        for (said,) in connection.execute("PRAGMA integrity_check"):
+            if said != "ok":
+                found.append(f"the database is damaged: {said}")
+        heads = {
+            stream: Head(head, link)
+            for stream, head, link in connection.execute("SELECT stream, head, hash FROM streams")
+        }
+        for problem in audit(_events(connection), heads, _rows(connection), info(connection, location)):
+            found.append(problem)  # noqa: PERF402 — what was found before the damage is kept
+    except CorruptLedger as error:
+        found.append(error.message)
+    except sqlite3.DatabaseError as error:
+        found.append(f"the database cannot be read to its end: {error}")
+
+
+def _events(connection: sqlite3.Connection) -> Iterator[StoredEvent]:
+    for columns in connection.execute(f"{SELECT_EVENTS} ORDER BY run_id, run_seq"):
+        yield as_event(columns)
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[StoredRow]:
+    for columns in connection.execute(f"{SELECT_ROWS} ORDER BY kind, key"):
+        yield as_row(columns)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from amends.core import events as e
 from amends.core.errors import CorruptLedger
+from amends.core.identity import run_claim
 from amends.core.rows import (
     ActionRow,
     ApprovalRow,
@@ -46,7 +47,11 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
     if isinstance(event.body, e.RunOpened):
         if state is not None:
             raise CorruptLedger(f"run `{event.run_id}` is opened twice", hint="run `amends ledger verify`")
-        return RunState(run=_opened(event, event.body))
+        run = _opened(event, event.body)
+        claim = ClaimRow(
+            claim=run_claim(run.tenant, run.workflow, run.run_key), run_id=run.run_id, action_id="", held=True
+        )
+        return RunState(run=run, claims={claim.claim: claim})
     if state is None:
         raise CorruptLedger(f"run `{event.run_id}` does not begin with `run_opened`", hint="run `amends ledger verify`")
     if event.run_seq != state.run.head + 1:

@@ -1,0 +1,158 @@
+"""`amends.toml` into frozen settings. An error names file, key and remedy; an unknown key is an error."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from amends.core.canonical import Json
+from amends.core.errors import ConfigError
+
+FILE_NAME = "amends.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProjectSettings(_Section):
+    """Defaults of the project."""
+
+    tenant: str = Field(min_length=1)
+    environment: str = Field(min_length=1)
+    owner: str = ""  # the named person who answers for runs that name nobody
+
+
+class StorageSettings(_Section):
+    """Where the journal, the ledger and the owner files live."""
+
+    folder: str = ".amends"
+    lock_wait_seconds: float = Field(default=5.0, gt=0)
+    mirror: bool = True
+
+
+class EngineSettings(_Section):
+    """Bounds of the runtime."""
+
+    lease_seconds: float = Field(default=30.0, gt=0)
+    skew_seconds: float = Field(default=2.0, ge=0)
+    max_open_escalations: int = Field(default=500, ge=1)
+    max_parallel_calls: int = Field(default=16, ge=1, le=256)
+    page_every_seconds: float = Field(default=900.0, gt=0)
+    check_every_seconds: float = Field(default=15.0, gt=0)
+    check_deadline_seconds: float = Field(default=3600.0, gt=0)
+    drill_valid_days: float = Field(default=30.0, gt=0)
+
+
+class PolicySettings(_Section):
+    """The site's policy bundle, a folder; empty: baseline and plugin contributions only."""
+
+    bundle: str = ""
+
+
+class PersonSettings(_Section):
+    """A person who may decide, with roles and the highest approval tier they hold."""
+
+    roles: tuple[str, ...] = ()
+    tier: int = Field(default=1, ge=1, le=3)
+
+
+class AgentSettings(_Section):
+    """An agent's roles in policies."""
+
+    roles: tuple[str, ...] = ()
+
+
+class CheckSettings(_Section):
+    """A success check: a command whose argv comes from configuration only. Exit 0 is passed, 1 is not, else unknown."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    folder: str = "."
+    timeout_seconds: float = Field(default=600.0, gt=0)
+
+
+class NotifierSettings(_Section):
+    """How people are reached."""
+
+    kind: Literal["command", "webhook"]
+    command: tuple[str, ...] = ()
+    url: str = ""
+    timeout_seconds: float = Field(default=10.0, gt=0)
+
+
+class AdapterSettings(BaseModel):
+    """One configured adapter. Keys that are not named here are the plugin's options."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    plugin: str = Field(min_length=1)
+    instance: str = ""
+    tenant: str = ""
+    environment: str = ""
+
+    @property
+    def options(self) -> dict[str, Json]:
+        """The plugin's own options."""
+        return dict(self.model_extra or {})
+
+
+class Settings(_Section):
+    """The whole file."""
+
+    project: ProjectSettings
+    storage: StorageSettings = StorageSettings()
+    engine: EngineSettings = EngineSettings()
+    policies: PolicySettings = PolicySettings()
+    people: dict[str, PersonSettings] = Field(default_factory=dict[str, PersonSettings])
+    agents: dict[str, AgentSettings] = Field(default_factory=dict[str, AgentSettings])
+    checks: dict[str, CheckSettings] = Field(default_factory=dict[str, CheckSettings])
+    notifiers: dict[str, NotifierSettings] = Field(default_factory=dict[str, NotifierSettings])
+    adapters: dict[str, AdapterSettings] = Field(default_factory=dict[str, AdapterSettings])
+    base: Path = Path()
+
+    @property
+    def folder(self) -> Path:
+        """The storage folder, absolute."""
+        return (self.base / self.storage.folder).resolve()
+
+    def path(self, relative: str) -> Path:
+        """A path of the file, relative to the file's own folder."""
+        return (self.base / relative).resolve()
+
+
+def find(start: Path) -> Path:
+    """The nearest `amends.toml` at or above `start`. Raises `ConfigError` if there is none."""
+    for folder in (start.resolve(), *start.resolve().parents):
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME
+    raise ConfigError(f"no `{FILE_NAME}` in `{start}` or above", hint="run `amends init` in your project's folder")
+
+
+def load(path: Path) -> Settings:
+    """The settings in `path`. Raises `ConfigError` naming file, key and remedy."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"`{path}` does not exist", hint="run `amends init`") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"`{path}` is not UTF-8 at byte {error.start}", hint="save it as UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"`{path}` is not valid TOML: {error}", hint="fix the line it names") from error
+    return parse(data, path)
+
+
+def parse(data: dict[str, object], path: Path) -> Settings:
+    """Settings from parsed TOML. Raises `ConfigError` listing every wrong key."""
+    try:
+        return Settings.model_validate({**data, "base": path.parent.resolve()})
+    except ValidationError as error:
+        wrong = [f"`{'.'.join(str(part) for part in item['loc'])}`: {item['msg'].lower()}" for item in error.errors()]
+        raise ConfigError(
+            f"`{path}` has wrong keys: {'; '.join(wrong)}",
+            hint="see docs/configuration.md for every key",
+            file=str(path),
+            keys=wrong,
+        ) from error

@@ -1,0 +1,231 @@
+"""Asking the policy: one place that builds the question from ledger facts, for every phase (rules 21 and 30)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from amends.core.canonical import Json
+from amends.core.contract import Alternative, Contract, Phase
+from amends.core.evidence import Decision
+from amends.core.fold import certificate_key
+from amends.core.identity import approval_digest
+from amends.core.outcomes import valid_reference
+from amends.core.rows import ActionRow, ApprovalRow, CertificateRow, RunRow, RunState
+from amends.core.status import Outcome
+from amends.ports.authorizer import ApprovalFacts, AuthorizationRequest, Principal
+from amends.ports.journal import RowKey
+from amends.runtime.kit import Kit
+
+ENGINE_MAJOR = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is asked about: an action as planned (it may not be recorded yet)."""
+
+    contract: Contract
+    capability: str
+    resource: str
+    environment: str
+    input: Mapping[str, Json]
+    attempt: int = 0
+    reference: str = ""
+    subject_digest: str = ""
+
+
+def subject_of(action: ActionRow) -> Subject:
+    """The subject of a recorded action."""
+    return Subject(
+        contract=action.contract,
+        capability=action.capability,
+        resource=action.resource,
+        environment=action.environment,
+        input=action.input,
+        attempt=action.attempt,
+        reference=action.reference,
+    )
+
+
+class Policy:
+    """Asks the authorizer. The principal of everything but a forward action is the recovering Service (rule 21)."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+
+    def forward(self, run: RunRow, subject: Subject) -> Decision:
+        """May the agent do this (for an irreversible action: may it be queued)?"""
+        return self._ask("forward", subject.capability, run, subject, self.agent(run))
+
+    def probe(self, run: RunRow, subject: Subject) -> Decision:
+        """May the Service read this?"""
+        return self._ask("probe", f"{subject.capability}.probe", run, subject, self.service(run))
+
+    def release(self, state: RunState, action: ActionRow, approval: ApprovalRow | None) -> Decision:
+        """May this irreversible action be sent now?"""
+        name = f"{action.capability}.release"
+        return self._ask("release", name, state.run, subject_of(action), self.service(state.run), approval=approval)
+
+    def undo(
+        self, state: RunState, forward: ActionRow, rung: Alternative, approval: ApprovalRow | None, *, residue: bool
+    ) -> Decision:
+        """May this compensation be sent now?"""
+        name = forward.contract.undo_action_name(rung)
+        return self._ask(
+            "undo",
+            name,
+            state.run,
+            subject_of(forward),
+            self.service(state.run),
+            forward=forward,
+            rung=rung,
+            approval=approval,
+            residue=residue,
+        )
+
+    def correct(self, run: RunRow, subject: Subject, approval: ApprovalRow | None) -> Decision:
+        """May this correction be posted?"""
+        name = f"{subject.capability}.correct"
+        return self._ask("correct", name, run, subject, self.service(run), approval=approval)
+
+    def agent(self, run: RunRow) -> Principal:
+        """The run's agent."""
+        return Principal("Agent", run.agent, run.tenant, tuple(self._kit.agent_roles.get(run.agent, ())))
+
+    def service(self, run: RunRow) -> Principal:
+        """The recovering Service of the run's tenant."""
+        return Principal("Service", self._kit.service, run.tenant)
+
+    def binding(self, run: RunRow, action: ActionRow, phase: Phase) -> str:
+        """The digest an approval of this action is bound to."""
+        principal = self.agent(run) if phase == "forward" else self.service(run)
+        return approval_digest(
+            principal=f"{principal.type}::{principal.id}",
+            action=f"{action.capability}:{phase}:{action.rung}",
+            resource=action.resource,
+            args_digest=action.args_digest,
+            policy_input=action.input,
+            content_digest=action.content_digest,
+            forward_outcome=action.outcome.value,
+            contract_digest=action.contract.digest,
+        )
+
+    def _ask(
+        self,
+        phase: Phase,
+        name: str,
+        run: RunRow,
+        subject: Subject,
+        principal: Principal,
+        *,
+        forward: ActionRow | None = None,
+        rung: Alternative | None = None,
+        approval: ApprovalRow | None = None,
+        residue: bool = False,
+    ) -> Decision:
+        now = max(self._kit.clock.now_us(), run.ledger_us)
+        since = forward.sent_us if forward and forward.sent_us is not None else now
+        request = AuthorizationRequest(
+            decision_id=self._kit.ids.new(),
+            phase=phase,
+            action=name,
+            contract=subject.contract,
+            principal=principal,
+            resource_type=subject.contract.effect.resource_type,
+            resource_id=subject.resource.split(":", 1)[1],
+            tenant=run.tenant,
+            environment=subject.environment,
+            now_us=now,
+            age_us=max(0, now - since),
+            run=_run_facts(run, subject, forward),
+            evidence=_evidence_facts(forward, rung),
+            contract_facts=self._contract_facts(subject, forward, rung, now),
+            forward=None if forward is None else _forward_facts(run, forward, residue=residue),
+            input={key: value for key, value in subject.input.items() if key in subject.contract.input},
+            approval=_approval_facts(approval),
+        )
+        return self._kit.authorizer.decide(request)
+
+    def _contract_facts(
+        self, subject: Subject, forward: ActionRow | None, rung: Alternative | None, now_us: int
+    ) -> dict[str, Json]:
+        contract = subject.contract
+        facts: dict[str, Json] = {
+            "proven": self.proven(contract, subject.subject_digest, now_us),
+            "reversibility": contract.reversibility,
+            "audience": contract.readers.audience,
+            "release_mode": contract.release.mode if contract.release else "",
+            "reference_owned": valid_reference(contract, subject.reference) or not subject.reference,
+        }
+        if forward is not None and rung is not None:
+            facts["safe"] = forward.outcome in rung.safe_when
+            limit = rung.expires_after_seconds
+            facts["in_time"] = limit is None or now_us <= (forward.sent_us or now_us) + round(limit * 1_000_000)
+        return facts
+
+    def proven(self, contract: Contract, subject_digest: str, now_us: int) -> bool:
+        """True if no drill is asked for, or a certificate for exactly this is in force."""
+        if not contract.needs_drill:
+            return True
+        key = certificate_key(contract.capability, contract.digest, subject_digest, ENGINE_MAJOR)
+        row = self._kit.journal.row(RowKey("certificate", key))
+        return row is not None and CertificateRow.model_validate_json(row.body).expires_us > now_us
+
+
+def _run_facts(run: RunRow, subject: Subject, forward: ActionRow | None) -> dict[str, Json]:
+    facts: dict[str, Json] = {
+        "workflow": run.workflow,
+        "run_id": run.run_id,
+        "agent": run.agent,
+        "owner": run.owner,
+        "attempt": subject.attempt,
+        "success_verified": run.check_answer == "passed",
+        "requires_human": subject.contract.release is not None and subject.contract.release.mode != "on_success",
+    }
+    if run.initiator:
+        facts["initiator"] = run.initiator
+    if forward is not None and forward.forward_policy_version:
+        facts["forward_policy_version"] = forward.forward_policy_version
+    return facts
+
+
+def _forward_facts(run: RunRow, forward: ActionRow, *, residue: bool) -> dict[str, Json]:
+    return {
+        "status": forward.outcome.value,
+        "principal": run.agent,
+        "session": run.run_id,
+        "decided_at_us": forward.decided_us or forward.created_us,
+        "caused_by_action": forward.capability,
+        "residue": residue,
+    }
+
+
+def _evidence_facts(forward: ActionRow | None, rung: Alternative | None) -> dict[str, Json]:
+    """What the inverse needs and the ledger does not have."""
+    if forward is None or rung is None:
+        return {"complete": True, "missing": []}
+    sources: dict[str, Mapping[str, Json]] = {
+        "forward_input": forward.args,
+        "forward_output": {**forward.effect, **forward.output, "reference": forward.reference or None},
+        "reconciliation": {
+            **forward.effect,
+            **(forward.observation.effect if forward.observation else {}),
+            "reference": forward.reference or (forward.observation.reference if forward.observation else "") or None,
+        },
+    }
+    source = sources[rung.input_from]
+    missing: list[Json] = [name for name in rung.required_fields if source.get(name) in (None, "")]
+    looked = forward.outcome is Outcome.SUCCEEDED or forward.observation is not None
+    return {"complete": looked and not missing, "missing": missing}
+
+
+def _approval_facts(approval: ApprovalRow | None) -> ApprovalFacts | None:
+    if approval is None or approval.status not in {"approved", "consumed"}:
+        return None
+    return ApprovalFacts(
+        approvers=approval.approvers,
+        roles=approval.approver_roles,
+        tier=approval.granted_tier,
+        at_us=approval.granted_us or approval.asked_us,
+        expires_us=approval.expires_us,
+    )

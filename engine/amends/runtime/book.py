@@ -1,0 +1,396 @@
+"""The book: a run's state, and the only way to add to it.
+
+`record` loads the state, lets a pure function decide what happened, folds it, and commits events and rows with a
+compare-and-set on the run's head; if somebody else wrote first, it decides anew on the newer state. Nothing else in
+the runtime writes to the journal.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from amends.core import events as e
+from amends.core import fold
+from amends.core.errors import Conflict, CorruptLedger, Denied, Fenced, InternalError, UnknownName
+from amends.core.redaction import redact
+from amends.core.rows import (
+    ActionRow,
+    ApprovalRow,
+    BundleRow,
+    CertificateRow,
+    ClaimRow,
+    EscalationRow,
+    PauseRow,
+    QuarantineRow,
+    Row,
+    RowKind,
+    RunRow,
+    RunState,
+)
+from amends.core.status import RunStatus
+from amends.ports.journal import Commit, CommitAnswer, EventRecord, Refused, RowKey, RowWrite, StoredRow, seal
+from amends.runtime.kit import Kit
+
+_ATTEMPTS = 50
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A fact to record; `action_id` is empty for facts about the run."""
+
+    body: e.Body
+    action_id: str = ""
+
+
+Decide = Callable[[RunState], Sequence[Draft]]
+
+
+class Frozen(Denied):
+    """The run does not accept forward intents any more: it is recovering, committing or over."""
+
+    code = "run_frozen"
+
+
+class Paused(Denied):
+    """A pause is in force."""
+
+    code = "paused"
+
+
+class GivenUp(Denied):
+    """The caller gave up before the intent was durable; nothing was sent."""
+
+    code = "given_up"
+
+
+class Book:
+    """Reads and appends runs. Safe for threads; one run's appends from this process are serialised."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._lock = threading.Lock()
+        self._run_locks: dict[str, threading.RLock] = {}
+        self._cache: dict[str, RunState] = {}
+        self._seen_system_head = 0
+
+    def state(self, run_id: str) -> RunState:
+        """The run as recorded now. Raises `UnknownName`, or `CorruptLedger` after quarantining an unreadable run."""
+        rows = self._kit.journal.load(run_id)
+        if not rows:
+            raise UnknownName(f"no run `{run_id}`", hint="`amends runs list` shows them", run_id=run_id)
+        try:
+            state = _state_of(rows)
+        except (ValidationError, StopIteration) as error:
+            self._quarantine(run_id, str(error).splitlines()[0])
+            raise CorruptLedger(
+                f"run `{run_id}` cannot be read back and is quarantined",
+                hint="run `amends ledger verify`; its other runs go on",
+                run_id=run_id,
+            ) from error
+        with self._lock:
+            self._cache[run_id] = state
+        return state
+
+    def open(self, run_id: str, body: e.RunOpened, *, forbidden: Sequence[RowKey] = ()) -> RunState:
+        """Record a new run. Raises `Conflict` if tenant, workflow and key already name one."""
+        drafts = [Draft(body)]
+        state, records = self._extend(None, run_id, drafts, epoch=1)
+        claim = next(iter(state.claims.values()))
+        command = Commit(
+            stream=run_id,
+            expected_head=0,
+            events=records,
+            rows=self._writes(None, state),
+            expected_versions={RowKey("claim", claim.claim): 0},
+            forbidden=forbidden,
+        )
+        answer = self._kit.journal.commit(command)
+        if isinstance(answer, Refused):
+            self._refuse(run_id, answer)
+        return self._remember(run_id, state)
+
+    def record(
+        self,
+        run_id: str,
+        decide: Decide,
+        *,
+        epoch: int | None = None,
+        allowed: frozenset[RunStatus] | None = None,
+        forbidden: Sequence[RowKey] = (),
+        wanted: Callable[[], bool] | None = None,
+        event_epoch: int | None = None,
+    ) -> RunState:
+        """Append what `decide` returns for the newest state; the state after it (the same state for no drafts).
+
+        `epoch`: the driver's epoch, compared with the run's (`None`: people and late evidence are not fenced).
+        `allowed`: the run statuses in which this may be written. `forbidden`: rows that must not be active.
+        Raises `Fenced`, `Frozen`, `Paused`, `GivenUp`, `Conflict` (a claim is held), `JournalBusy`,
+        `JournalUnavailable`; nothing is written then.
+        """
+        with self._run_lock(run_id):
+            with self._lock:
+                state = self._cache.get(run_id)
+            state = state or self.state(run_id)
+            for _ in range(_ATTEMPTS):
+                drafts = list(decide(state))
+                if not drafts:
+                    return state
+                after, records = self._extend(state, run_id, drafts, epoch=event_epoch or epoch or state.run.epoch)
+                command = Commit(
+                    stream=run_id,
+                    expected_head=state.run.head,
+                    events=records,
+                    rows=self._writes(state, after),
+                    epoch=epoch,
+                    allowed_statuses=None if allowed is None else frozenset(s.value for s in allowed),
+                    expected_versions=self._claim_versions(state, after),
+                    forbidden=tuple(forbidden),
+                    wanted=wanted,
+                )
+                answer = self._commit(run_id, command)
+                if not isinstance(answer, Refused):
+                    return self._remember(run_id, after)
+                state = self.state(run_id)
+                if answer.reason != "head_moved":
+                    self._refuse(run_id, answer)
+            raise InternalError(
+                f"run `{run_id}` changed under {_ATTEMPTS} attempts to write",
+                hint="another driver writes without pause; look at `amends runs show`",
+            )
+
+    def _commit(self, run_id: str, command: Commit) -> CommitAnswer:
+        try:
+            return self._kit.journal.commit(command)
+        except Exception:
+            self.forget(run_id)
+            raise
+
+    def forget(self, run_id: str) -> None:
+        """Read the run anew next time: another process may have written."""
+        with self._lock:
+            self._cache.pop(run_id, None)
+
+    def record_system(self, bodies: Iterable[e.Body]) -> None:
+        """Append facts that belong to no run, with the rows they set."""
+        bodies = list(bodies)
+        journal = self._kit.journal
+        for _ in range(_ATTEMPTS):
+            head = self._system_head()
+            now = self._kit.clock.now_us()
+            made = [
+                e.Event(self._kit.ids.new(), now, e.SYSTEM_STREAM, head + n, "", 0, body)
+                for n, body in enumerate(bodies, start=1)
+            ]
+            rows = [row for event in made if (row := fold.system_row(event)) is not None]
+            command = Commit(
+                stream=e.SYSTEM_STREAM,
+                expected_head=head,
+                events=[self._sealed(event, None) for event in made],
+                rows=[_write(row) for row in rows],
+            )
+            answer = journal.commit(command)
+            if not isinstance(answer, Refused):
+                return
+        raise InternalError("the system stream is written without pause", hint="try again")
+
+    def _system_head(self) -> int:
+        while newer := self._kit.journal.events(e.SYSTEM_STREAM, after_run_seq=self._seen_system_head):
+            self._seen_system_head = newer[-1].event.run_seq
+        return self._seen_system_head
+
+    # --- internals ----------------------------------------------------------------------------------------
+
+    def _run_lock(self, run_id: str) -> threading.RLock:
+        with self._lock:
+            return self._run_locks.setdefault(run_id, threading.RLock())
+
+    def _remember(self, run_id: str, state: RunState) -> RunState:
+        with self._lock:
+            self._cache[run_id] = state
+        return state
+
+    def _extend(
+        self, state: RunState | None, run_id: str, drafts: Sequence[Draft], *, epoch: int
+    ) -> tuple[RunState, list[EventRecord]]:
+        head = state.run.head if state else 0
+        ts_us = max(self._kit.clock.now_us(), state.run.ledger_us if state else 0)
+        records: list[EventRecord] = []
+        for n, draft in enumerate(drafts, start=1):
+            event = e.Event(
+                self._kit.ids.new(), ts_us, run_id, head + n, draft.action_id, epoch, self._clean(draft.body)
+            )
+            state = fold.apply(state, event)
+            records.append(self._sealed(event, state))
+        assert state is not None
+        return state, records
+
+    def _clean(self, body: e.Body) -> e.Body:
+        """The body without secrets (rule 10)."""
+        dumped = body.model_dump(mode="json")
+        cleaned = redact(dumped, self._kit.secrets.revealed())
+        if cleaned == dumped:
+            return body
+        return type(body).model_validate(cleaned)
+
+    def _sealed(self, event: e.Event, state: RunState | None) -> EventRecord:
+        action = state.actions.get(event.action_id) if state else None
+        run = state.run if state else None
+        return seal(
+            EventRecord(
+                event_id=event.event_id,
+                ts_us=event.ts_us,
+                run_id=event.run_id,
+                run_seq=event.run_seq,
+                action_id=event.action_id,
+                slot=action.slot if action else "",
+                generation=action.generation if action else 0,
+                attempt=action.attempt if action else 0,
+                epoch=event.epoch,
+                kind=event.body.kind,
+                status=action.status.value if action else (run.status.value if run else ""),
+                outcome=action.outcome.value if action else "",
+                capability=action.capability if action else "",
+                system=action.contract.effect.system if action else "",
+                provider=action.instance if action else "",
+                tenant=run.tenant if run else "",
+                workflow=run.workflow if run else "",
+                policy_version=_policy_version(event.body, action),
+                decision_id=_decision_id(event.body, action),
+                payload=e.encode(event.body),
+                digest="",
+            )
+        )
+
+    def _writes(self, before: RunState | None, after: RunState) -> list[RowWrite]:
+        rows: list[Row] = [after.run]
+        for name in ("actions", "approvals", "escalations", "claims"):
+            old = getattr(before, name) if before else {}
+            rows.extend(row for key, row in getattr(after, name).items() if old.get(key) is not row)
+        return [_write(row) for row in rows]
+
+    def _claim_versions(self, before: RunState, after: RunState) -> dict[RowKey, int]:
+        versions: dict[RowKey, int] = {}
+        for key, claim in after.claims.items():
+            old = before.claims.get(key)
+            if old == claim:
+                continue
+            stored = self._kit.journal.row(RowKey("claim", key))
+            if stored is not None and stored.active and stored.run_id != claim.run_id:
+                if not claim.held:
+                    continue
+                raise Conflict(
+                    f"run `{stored.run_id}` holds this effect already",
+                    hint="attach to that run, wait for it to settle, or recover it",
+                    claim=key,
+                    holder_run=stored.run_id,
+                    holder_action=ClaimRow.model_validate_json(stored.body).action_id,
+                )
+            versions[RowKey("claim", key)] = stored.version if stored else 0
+        return versions
+
+    def _refuse(self, run_id: str, answer: Refused) -> None:
+        match answer.reason:
+            case "stale_epoch":
+                raise Fenced(f"run `{run_id}` has been taken over", hint="stop: another driver owns it", found=answer.detail)
+            case "status":
+                raise Frozen(
+                    f"run `{run_id}` is `{answer.detail}` and accepts no forward call",
+                    hint="open a new run, or resume this one after recovery to a checkpoint",
+                    run_id=run_id,
+                )
+            case "forbidden":
+                raise Paused("a pause or quarantine is in force", hint="lift it, then call again", found=answer.detail)
+            case "unwanted":
+                raise GivenUp("the caller gave up before the intent was written", hint="nothing was sent")
+            case _:
+                raise Conflict(
+                    "somebody else holds this already",
+                    hint="look at the holder and attach to it or wait",
+                    found=answer.detail,
+                    holder_run=answer.row.run_id if answer.row else "",
+                )
+
+    def _quarantine(self, run_id: str, reason: str) -> None:
+        if self._kit.journal.row(RowKey("quarantine", run_id)) is None:
+            self.record_system([e.RunQuarantined(quarantined_run=run_id, reason=reason)])
+
+
+def _policy_version(body: e.Body, action: ActionRow | None) -> str:
+    if isinstance(body, e.DecisionRecorded):
+        return body.decision.policy_version
+    if isinstance(body, e.BundleRecorded):
+        return body.policy_version
+    if action is None:
+        return ""
+    return action.forward_policy_version or (action.decided.policy_version if action.decided else "")
+
+
+def _decision_id(body: e.Body, action: ActionRow | None) -> str:
+    if isinstance(body, e.DecisionRecorded):
+        return body.decision.decision_id
+    return action.decided.decision_id if action and action.decided else ""
+
+
+def _state_of(rows: Sequence[StoredRow]) -> RunState:
+    actions = _decoded(rows, "action", ActionRow)
+    return RunState(
+        run=next(iter(_decoded(rows, "run", RunRow).values())),
+        actions=dict(sorted(actions.items(), key=lambda item: item[1].seq)),
+        approvals=_decoded(rows, "approval", ApprovalRow),
+        escalations=_decoded(rows, "escalation", EscalationRow),
+        claims=_decoded(rows, "claim", ClaimRow),
+    )
+
+
+def _decoded(rows: Sequence[StoredRow], kind: RowKind, model: type[_Model]) -> dict[str, _Model]:
+    return {row.key.key: model.model_validate_json(row.body) for row in rows if row.key.kind == kind}
+
+
+def _write(row: Row) -> RowWrite:
+    """The row as a journal stores it: key, and the few columns it may look at."""
+    kind, key, run_id, status, active = _facts_of(row)
+    return RowWrite(
+        key=RowKey(kind, key),
+        run_id=run_id,
+        status=status,
+        body=row.model_dump_json(),
+        epoch=row.epoch if isinstance(row, RunRow) else 0,
+        due_us=row.due_us if isinstance(row, RunRow) else None,
+        active=active,
+    )
+
+
+def _facts_of(row: Row) -> tuple[RowKind, str, str, str, bool]:
+    match row:
+        case RunRow():
+            return "run", row.run_id, row.run_id, row.status.value, not row.terminal
+        case ActionRow():
+            return "action", row.action_id, row.run_id, row.status.value, True
+        case ApprovalRow():
+            return "approval", row.approval_id, row.run_id, row.status, row.status == "pending"
+        case EscalationRow():
+            return "escalation", row.escalation_id, row.run_id, row.status, row.status != "resolved"
+        case ClaimRow():
+            return "claim", row.claim, row.run_id, "held" if row.held else "released", row.held
+        case _:
+            return _system_facts(row)
+
+
+def _system_facts(row: Row) -> tuple[RowKind, str, str, str, bool]:
+    match row:
+        case PauseRow():
+            return "pause", row.scope, e.SYSTEM_STREAM, "", row.active
+        case BundleRow():
+            return "bundle", row.effective_digest, e.SYSTEM_STREAM, row.policy_version, True
+        case QuarantineRow():
+            return "quarantine", row.run_id, e.SYSTEM_STREAM, "", True
+        case CertificateRow():
+            return "certificate", row.key, e.SYSTEM_STREAM, "", True
+        case _:
+            raise InternalError(f"a `{type(row).__name__}` is no row of the system stream", hint="report this")

@@ -1,0 +1,119 @@
+"""What the runtime works with: the wired ports, the catalog of capabilities, and its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from amends.config import EngineSettings, PersonSettings
+from amends.core.contract import Contract
+from amends.core.errors import ConfigError, UnknownName
+from amends.core.rows import ActionRow
+from amends.core.schedule import microseconds
+from amends.ports.authorizer import Authorizer
+from amends.ports.journal import Journal
+from amends.ports.services import Clock, Ids, Notifier, Owners, Progress, Secrets
+from amends.spi.capability import Capability, Corrector
+from amends.spi.hookspecs import AdapterContext, Check
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A capability and the configured adapter that offers it."""
+
+    capability: Capability
+    context: AdapterContext
+
+    @property
+    def contract(self) -> Contract:
+        """The contract in force today."""
+        return self.capability.contract
+
+
+class Catalog:
+    """Every registered capability, and which URI scheme of a signal's place is served by which corrector."""
+
+    def __init__(self, offers: Iterable[Offer] = ()) -> None:
+        self._offers: dict[str, Offer] = {}
+        self._correctors: dict[str, Offer] = {}
+        for offer in offers:
+            self._add(offer)
+
+    def _add(self, offer: Offer) -> None:
+        name = offer.contract.capability
+        if name in self._offers:
+            other = self._offers[name].context.name
+            raise ConfigError(
+                f"capability `{name}` is offered by adapters `{other}` and `{offer.context.name}`",
+                hint="disable one of them in amends.toml",
+            )
+        self._offers[name] = offer
+        if isinstance(offer.capability, Corrector):
+            self._correctors.setdefault(offer.capability.scheme, offer)
+
+    def get(self, name: str) -> Offer:
+        """The offer called `name`. Raises `UnknownName` with the names there are."""
+        try:
+            return self._offers[name]
+        except KeyError:
+            raise UnknownName(
+                f"no adapter offers `{name}`",
+                hint="enable its adapter in amends.toml; `amends inventory` lists what is offered",
+                known=sorted(self._offers),
+            ) from None
+
+    def all(self) -> tuple[Offer, ...]:
+        """Every offer, by name."""
+        return tuple(self._offers[name] for name in sorted(self._offers))
+
+    def corrector(self, place: str) -> Offer | None:
+        """The corrector that serves a place such as `slack:C012/17.5`."""
+        return self._correctors.get(place.split(":", 1)[0])
+
+    @property
+    def schemes(self) -> frozenset[str]:
+        """The schemes of places that can be served."""
+        return frozenset(self._correctors)
+
+    def usable(self, action: ActionRow) -> bool:
+        """True if today's adapter still accepts the contract an action was recorded with (rule 21)."""
+        offer = self._offers.get(action.contract.capability)
+        if offer is None or offer.context.instance != action.instance:
+            return False
+        now, then = offer.contract, action.contract
+        return now.digest == then.digest or (
+            now.effect == then.effect and now.probe == then.probe and now.compensation == then.compensation
+        )
+
+
+@dataclass(frozen=True)
+class Kit:
+    """Everything the runtime needs, wired by `amends.bootstrap` (or by a test)."""
+
+    journal: Journal
+    authorizer: Authorizer
+    clock: Clock
+    ids: Ids
+    secrets: Secrets
+    owners: Owners
+    progress: Progress
+    catalog: Catalog
+    digest_key: bytes
+    tenant: str
+    default_owner: str = ""
+    settings: EngineSettings = field(default_factory=EngineSettings)
+    checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
+    people: Mapping[str, PersonSettings] = field(default_factory=dict[str, PersonSettings])
+    agent_roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    notifiers: tuple[Notifier, ...] = ()
+    service: str = "recovery"
+
+    @property
+    def skew_us(self) -> int:
+        """Clock skew allowed between hosts, microseconds."""
+        return microseconds(self.settings.skew_seconds)
+
+    @property
+    def lease_us(self) -> int:
+        """Length of a lease, microseconds."""
+        return microseconds(self.settings.lease_seconds)

@@ -115,12 +115,15 @@ def delete(options: SlackOptions) -> Contract:
 
 
 def schedule(options: SlackOptions) -> Contract:
-    """`slack.schedule`: nobody reads it until it fires, and until then it can be taken back."""
+    """`slack.schedule`: nobody reads it until it fires, and until then it can be taken back.
+
+    Its place has a ts only once it has fired: taken back before that, there is nobody to tell.
+    """
     return Contract(
         capability="slack.schedule",
         summary="schedules a message that Slack posts later",
         effect=Effect(kind="scheduled_message", system="slack", resource="channel:{channel}"),
-        readers=Readers(audience="machine", where="nowhere before it fires; then in the channel"),
+        readers=Readers(audience="team", where="nowhere before it fires; then in the Slack channel"),
         undo_cost="none before it fires; after that a person decides about the posted message",
         reversibility="compensatable",
         identity=Identity(fields=("channel",)),
@@ -131,6 +134,7 @@ def schedule(options: SlackOptions) -> Contract:
             Alternative(name="unschedule", when={"scheduled": ("pending",)}, harmless_when_absent=True),
             Alternative(name="person", undo="escalate"),
         ),
+        signal=_signal("a scheduled message in this channel that an agent run had prepared"),
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("channel", "scheduled_message_id", "post_at")),
         input={"channel": "String", "mentions_everyone": "Bool", "post_at": "Long"},

@@ -29,7 +29,7 @@ class Update(Capability):
         if message is None:
             raise Refused(f"there is no message `{args.ts}` in channel `{args.channel}`", code="message_not_found")
         everyone = posting.mentions_everyone(args.text, json.dumps(args.blocks))
-        return Prepared(before=_image(message), input={"mentions_everyone": everyone})
+        return Prepared(before={**_image(message), "summary": "its former text"}, input={"mentions_everyone": everyone})
 
     def do(self, call: Call) -> Receipt:
         args = UpdateArgs.model_validate(dict(call.args))
@@ -67,7 +67,7 @@ class Update(Capability):
         if before.get("blocks") or call.args.get("blocks"):
             payload["blocks"] = before.get("blocks") or []
         self._slack.write(call, "chat.update", payload)
-        return Done(reference=call.reference, after=dict(before))
+        return Done(reference=call.reference, after={"text": text_of(before.get("text"))})
 
     def place(self, question: Question) -> str:
         return place(text_of(question.args.get("channel")), text_of(question.args.get("ts")))

@@ -11,8 +11,8 @@ _PERSON = re.compile(r"person:(?P<name>.+)")
 
 
 def place(channel: str, ts: str) -> str:
-    """The place of a message. With an empty `ts` it names no thread, and no corrector will post there."""
-    return f"slack:{channel}/{ts}"
+    """The place of a message; empty while its ts is not known, so that nothing is posted elsewhere (case S-03)."""
+    return f"slack:{channel}/{ts}" if ts else ""
 
 
 def reference(channel: str, ts: str) -> str:

@@ -10,7 +10,7 @@ from amends_slack import contracts, posting, search
 from amends_slack.arguments import ScheduleArgs
 from amends_slack.client import Slack
 from amends_slack.marker import marker_of, metadata
-from amends_slack.places import text_of
+from amends_slack.places import place, text_of
 from amends_slack.search import Listing
 
 
@@ -86,6 +86,10 @@ class Schedule(Capability):
         if not waiting.complete or not fired.complete:
             return Observation(seen="inconclusive", detail=waiting.detail or fired.detail)
         return Observation(seen="absent", state={"scheduled": "none"})
+
+    def place(self, question: Question) -> str:
+        """Where it stands once it has fired; nowhere before."""
+        return place(text_of(question.args.get("channel")), text_of(question.effect.get("ts")))
 
     def undo(self, call: Call) -> Receipt:
         """Take the pending message back. If it is no longer pending, the read that follows tells fired from gone."""

@@ -1,0 +1,94 @@
+"""One Jira site over HTTP: a mutating call is one request on a fresh connection; nothing here retries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from amends.spi import Call, Json, JsonMap, Question
+from amends.spi.http import HttpRequest, HttpSender, Unreadable
+from amends_jira import answers
+from amends_jira.options import JiraOptions
+
+PAGE = 100
+MOST_PAGES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a listing showed. `complete` is False if a page was missing: absence then proves nothing."""
+
+    items: tuple[JsonMap, ...]
+    complete: bool
+    detail: str = ""
+
+
+class Jira:
+    """Speaks REST v3 paths. The token is resolved for each request and never kept (rule 10)."""
+
+    def __init__(self, options: JiraOptions, sender: HttpSender) -> None:
+        self.options = options
+        self._sender = sender
+
+    def write(self, call: Call, method: str, path: str, json: Json = None) -> JsonMap:
+        """Make the mutating request. Raises `NotSent`, `Refused` or `Ambiguous`; 204 gives an empty document."""
+        request = HttpRequest(
+            method, self.options.url(path), headers=self._headers(call), json=json, body="json_or_empty"
+        )
+        return answers.accepted(self._sender.send(call, request, own_statuses=answers.OWN_STATUSES))
+
+    def read(self, question: Question, path: str, query: Mapping[str, str] | None = None) -> JsonMap | None:
+        """Read a document; None on 404. Raises only `Unreadable`."""
+        request = HttpRequest(
+            "GET", self.options.url(path), query=tuple((query or {}).items()), headers=self._headers(question)
+        )
+        return self._document(question, request)
+
+    def ask(self, question: Question, path: str, json: JsonMap) -> JsonMap | None:
+        """Read with a body, as search wants it; None on 404. Raises only `Unreadable`."""
+        request = HttpRequest("POST", self.options.url(path), headers=self._headers(question), json=json)
+        return self._document(question, request)
+
+    def must_read(self, question: Question, path: str, query: Mapping[str, str] | None = None) -> JsonMap:
+        """`read`, where a 404 says nothing: gone and not visible look alike. Raises `Unreadable`."""
+        found = self.read(question, path, query)
+        if found is None:
+            raise Unreadable(f"`{path}` is not there, or not visible to this account", code="http_404", status=404)
+        return found
+
+    def listing(
+        self, question: Question, path: str, field: str, *, start: int = 0, query: Mapping[str, str] | None = None
+    ) -> Listing:
+        """Every page of a `startAt` listing from `start` on. Never raises: a missing page makes it incomplete."""
+        items: list[JsonMap] = []
+        try:
+            for page in self._pages(question, path, field, start, query or {}):
+                items.extend(page)
+        except Unreadable as unreadable:
+            return Listing(tuple(items), complete=False, detail=str(unreadable))
+        return Listing(tuple(items), complete=True)
+
+    def _pages(
+        self, question: Question, path: str, field: str, start: int, query: Mapping[str, str]
+    ) -> Iterator[list[JsonMap]]:
+        at = start
+        for _ in range(MOST_PAGES):
+            asked = {**query, "startAt": str(at), "maxResults": str(PAGE)}
+            answer = self.must_read(question, path, asked)
+            values, total = answer.get(field), answer.get("total")
+            if not isinstance(values, list) or not isinstance(total, int):
+                raise Unreadable(f"`{path}` gave no listing", code="not_jira")
+            yield [item for item in values if isinstance(item, dict)]
+            at += len(values)
+            if at >= total:
+                return
+            if not values:
+                raise Unreadable(f"`{path}` gave an empty page before its end", code="not_jira")
+        raise Unreadable(f"`{path}` has more than {MOST_PAGES} pages", code="too_many")
+
+    def _document(self, question: Question, request: HttpRequest) -> JsonMap | None:
+        answer = self._sender.read(question, request, own_statuses={404})
+        return answer.document() if answer.ok else None
+
+    def _headers(self, question: Question) -> dict[str, str]:
+        return {"Authorization": self.options.authorization(question.secret)}

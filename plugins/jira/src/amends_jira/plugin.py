@@ -1,0 +1,43 @@
+"""The hooks of the Jira adapter. They only register."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
+from amends.spi.http import HttpSender
+from amends_jira.assign import Assign
+from amends_jira.client import Jira
+from amends_jira.comment import Comment, IssueCorrection
+from amends_jira.create import Create
+from amends_jira.examine import examine
+from amends_jira.options import JiraOptions
+from amends_jira.transition import Transition
+
+
+@hookimpl
+def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:
+    """Four capabilities and the corrector of `jira:` places, all on one sender."""
+    jira = Jira(JiraOptions.model_validate(dict(context.options)), HttpSender())
+    for capability in (Transition(jira), Comment(jira), Create(jira), Assign(jira), IssueCorrection(jira)):
+        registry.capability(capability)
+
+
+@hookimpl
+def amends_register_policies(context: AdapterContext, registry: Registry) -> None:
+    """Default least-privilege policies of the namespace `Jira`, with their tests."""
+    del context
+    folder = files("amends_jira") / "policies"
+    registry.policies(
+        PolicyContribution(
+            policies={"jira.cedar": (folder / "jira.cedar").read_text(encoding="utf-8")},
+            tests={"jira.policytest.json": (folder / "jira.policytest.json").read_text(encoding="utf-8")},
+        )
+    )
+
+
+@hookimpl
+def amends_register_doctor(context: AdapterContext, registry: Registry) -> None:
+    """`myself`."""
+    options = JiraOptions.model_validate(dict(context.options))
+    registry.doctor(lambda: examine(options, HttpSender(), context.secret))

@@ -1,0 +1,217 @@
+"""Finding an effect again: by the provider's reference, by list with our marker, by operation, or as a state's image.
+
+A read that gives no answer, a list that cannot be read to its end and a thing that is not ours are all `inconclusive`:
+none of them proves that nothing is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from amends.spi import Json, Observation, Question
+from amends.spi.http import HttpAnswer, HttpSender, Unreadable
+from amends_http.declaration import Declaration, ImageRule, ListRule, OperationRule, ReadRule
+from amends_http.messages import BadValueError, Messages, MissingValueError, field_of, holds, owned, state_of
+from amends_http.template import Scope, lookup, render
+
+OPERATION = "operation"  # the key under which a 202's operation stands in the recorded effect
+EXISTS = "exists"
+
+
+class Finder:
+    """Asks the partner about one kind of effect. Read-only."""
+
+    def __init__(
+        self, declaration: Declaration, values: Mapping[str, str], messages: Messages, sender: HttpSender
+    ) -> None:
+        self._declaration = declaration
+        self._values = values
+        self._messages = messages
+        self._sender = sender
+
+    def look(self, question: Question) -> Observation:
+        """What is there of this action's effect."""
+        try:
+            return self._look(question, self._messages.scope(question, self._values))
+        except Unreadable as lost:
+            return Observation(seen="inconclusive", detail=f"{lost.code}: {lost}")
+        except (MissingValueError, BadValueError) as problem:
+            return Observation(seen="inconclusive", detail=str(problem))
+
+    def image(self, question: Question) -> dict[str, Json]:
+        """The state as it stands now, for a before-image. Raises `Unreadable`, `MissingValueError`, `BadValueError`."""
+        scope = self._messages.scope(question, self._values)
+        document, headers = self._read(self._by_id(), question, scope)
+        return self._image(self._image_rule(), document, headers)
+
+    def image_of(self, answer: HttpAnswer, scope: Scope) -> dict[str, Json]:
+        """The after-image: what the answer says, and where it is silent what we asked for."""
+        rule = self._image_rule()
+        document = answer.document()
+        asked = self._asked(scope)
+        fields = {name: lookup(document, name) if name in document else asked.get(name) for name in rule.fields}
+        return {EXISTS: True, **fields, **state_of(self._declaration, document, answer.headers)}
+
+    def _look(self, question: Question, scope: Scope) -> Observation:
+        if self._declaration.image is not None:
+            return self._compare(question, scope, self._declaration.image)
+        operation = question.effect.get(OPERATION)
+        rule = self._declaration.request.operation
+        if rule is not None and isinstance(operation, str) and not question.reference:
+            return self._poll(question, scope, rule, operation)
+        return self._find(question, scope, question.reference)
+
+    def _find(self, question: Question, scope: Scope, reference: str) -> Observation:
+        find = self._declaration.find
+        probe = self._declaration.probe
+        counting = probe is not None and probe.counts
+        if find.by_list is not None and (counting or find.by_id is None or not reference):
+            observed = self._listed(question, scope, find.by_list)
+            if observed.seen != "absent" or not reference or find.by_id is None:
+                return observed
+        if find.by_id is not None and reference:
+            document, headers = self._read(find.by_id, question, {**scope, "reference": reference})
+            return self._judge([document] if document is not None else [], headers, reference)
+        return Observation(seen="inconclusive", detail="there is no reference, and no list to look it up in")
+
+    def _listed(self, question: Question, scope: Scope, rule: ListRule) -> Observation:
+        wanted = render(dict(rule.match), scope)
+        match = wanted if isinstance(wanted, dict) else {}
+        if set(match) != set(rule.match) or not match:
+            return Observation(seen="inconclusive", detail="the list cannot be matched: a value is missing")
+        ours = [
+            item
+            for item in self._items(question, scope, rule)
+            if all(lookup(item, path) == value for path, value in match.items())
+        ]
+        return self._judge(ours, {}, "")
+
+    def _items(self, question: Question, scope: Scope, rule: ListRule) -> Iterator[dict[str, Json]]:
+        page: tuple[tuple[str, str], ...] = ()
+        for _ in range(rule.pages):
+            answer = self._sender.read(question, self._messages.reading(rule, scope, page), own_statuses=())
+            items = field_of(answer, rule.items) if rule.items else answer.value()
+            if not isinstance(items, list):
+                raise Unreadable(f"{answer.request.name} has no list at `{rule.items}`", code="undecodable")
+            documents = [item for item in items if isinstance(item, dict)]
+            yield from documents
+            following = self._following(rule, answer, documents)
+            if following is None:
+                return
+            page = following
+        raise Unreadable(f"the list has more than {rule.pages} pages", code="too_many_pages")
+
+    def _following(
+        self, rule: ListRule, answer: HttpAnswer, documents: list[dict[str, Json]]
+    ) -> tuple[tuple[str, str], ...] | None:
+        """The next page's parameter, or None at the end. Raises `Unreadable` if there is more but no way to it."""
+        if rule.cursor is None or (rule.more and not field_of(answer, rule.more)):
+            return None
+        if rule.cursor.page:
+            value = field_of(answer, rule.cursor.page)
+        else:
+            value = lookup(documents[-1], rule.cursor.item) if documents else None
+        if value in (None, "") and rule.more:
+            raise Unreadable(f"{answer.request.name} says there is more but not where", code="incomplete")
+        return None if value in (None, "") else ((rule.cursor.parameter, str(value)),)
+
+    def _judge(self, documents: list[dict[str, Json]], headers: Mapping[str, str], reference: str) -> Observation:
+        """What the documents that bear our reference or marker say."""
+        foreign = [document for document in documents if not self._ours(document)]
+        if foreign:
+            return Observation(
+                seen="inconclusive", detail="what bears our reference or marker belongs to another account"
+            )
+        find = self._declaration.find
+        present = [document for document in documents if not find.present or holds(find.present, document)]
+        gone = [document for document in documents if find.gone and holds(find.gone, document)]
+        present = [document for document in present if document not in gone]
+        shown = (present or gone or documents or [{}])[0]
+        state = state_of(self._declaration, shown, headers)
+        found = self._reference(shown) or reference
+        if len(present) > 1:
+            twins = tuple(self._reference(document) for document in present)
+            return Observation(seen="many", state=state, reference=found, twins=twins)
+        if present:
+            return Observation(seen="applied", state=state, reference=found, effect=self._effect(shown, state))
+        if len(gone) == len(documents):
+            return Observation(seen="absent", state=state, reference=found if gone else "")
+        return Observation(seen="diverged", state=state, reference=found, detail="it is in a state no rule names")
+
+    def _compare(self, question: Question, scope: Scope, rule: ImageRule) -> Observation:
+        document, headers = self._read(self._by_id(), question, scope)
+        now = self._image(rule, document, headers)
+        state = {**state_of(self._declaration, document or {}, headers), "had_before": question.before.get(EXISTS)}
+        if not question.before:
+            return Observation(seen="inconclusive", state=state, detail="no before-image was recorded")
+        if _same(now, question.before, rule):
+            return Observation(seen="absent", state=state)
+        wanted = question.after or {EXISTS: True, **self._asked(scope)}
+        if _same(now, wanted, rule):
+            return Observation(seen="applied", state=state, effect={name: now[name] for name in rule.fields})
+        changed = [name for name in rule.fields if now.get(name) != wanted.get(name)]
+        return Observation(seen="diverged", state=state, detail=f"somebody changed {', '.join(changed) or EXISTS}")
+
+    def _poll(self, question: Question, scope: Scope, rule: OperationRule, address: str) -> Observation:
+        answer = self._sender.read(question, self._messages.operation(address))
+        if not answer.ok:
+            return self._find(question, scope, "")  # forgotten by the provider: only the list can tell
+        status = field_of(answer, rule.status)
+        if status in rule.failed:
+            return Observation(seen="absent", state={"operation_status": status}, detail="the operation failed")
+        if status in rule.done:
+            reference = field_of(answer, rule.reference)
+            return self._find(question, scope, reference if isinstance(reference, str) else "")
+        return Observation(seen="inconclusive", state={"operation_status": status}, detail="the operation is not final")
+
+    def _read(
+        self, rule: ReadRule, question: Question, scope: Scope
+    ) -> tuple[dict[str, Json] | None, Mapping[str, str]]:
+        answer = self._sender.read(question, self._messages.reading(rule, scope), own_statuses=rule.absent)
+        if answer.status in rule.absent:
+            return None, {}
+        document = answer.document()
+        if not document:
+            raise Unreadable(f"{answer.request.name} answered with no object", code="undecodable")
+        return document, answer.headers
+
+    def _image(self, rule: ImageRule, document: dict[str, Json] | None, headers: Mapping[str, str]) -> dict[str, Json]:
+        if document is None:
+            return {EXISTS: False}
+        if not self._ours(document):
+            raise Unreadable("what stands there belongs to another account", code="foreign")
+        fields = {name: lookup(document, name) for name in rule.fields}
+        return {EXISTS: True, **fields, **state_of(self._declaration, document, headers)}
+
+    def _asked(self, scope: Scope) -> dict[str, Json]:
+        body = render(dict(self._declaration.request.body or {}), scope)
+        return body if isinstance(body, dict) else {}
+
+    def _ours(self, document: Mapping[str, Json]) -> bool:
+        return owned(self._declaration, document, self._values)
+
+    def _reference(self, document: Mapping[str, Json]) -> str:
+        reference = self._declaration.reference
+        value = lookup(document, reference.field) if reference is not None else None
+        return value if isinstance(value, str) else ""
+
+    def _effect(self, document: Mapping[str, Json], state: Mapping[str, Json]) -> dict[str, Json]:
+        named = {name: lookup(document, path) for name, path in self._declaration.output.items()}
+        return {**state, **named}
+
+    def _by_id(self) -> ReadRule:
+        rule = self._declaration.find.by_id
+        if rule is None:
+            raise MissingValueError("the contract does not say where the state is read")
+        return rule
+
+    def _image_rule(self) -> ImageRule:
+        rule = self._declaration.image
+        if rule is None:
+            raise MissingValueError("the contract declares no image")
+        return rule
+
+
+def _same(one: Mapping[str, Json], other: Mapping[str, Json], rule: ImageRule) -> bool:
+    """True if two images agree in existence and in every declared field."""
+    return all(one.get(name) == other.get(name) for name in (EXISTS, *rule.fields))

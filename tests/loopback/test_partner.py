@@ -236,6 +236,14 @@ def test_an_export_is_accepted_runs_and_is_done(partner):
     assert partner.system.count("export", "removed") == 1
 
 
+@pytest.mark.parametrize("absolute", [True, False])
+def test_an_operation_is_named_relatively_or_absolutely(partner, absolute):
+    """Location may be either, as in the wild."""
+    partner.system.configure(absolute_locations=absolute)
+    location = partner("POST", "/v1/exports", {"name": "ledger"}).headers["Location"]
+    assert location.startswith(partner.system.url if absolute else "/v1/operations/")
+
+
 @pytest.mark.parametrize(("end", "status"), [("failed", 200), ("expired", 404)])
 def test_an_export_can_fail_or_be_forgotten(partner, end, status):
     """The operation ends as told, without an effect."""

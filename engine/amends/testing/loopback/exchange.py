@@ -129,7 +129,8 @@ class Exchange:
         how = plan.at("how")
         try:
             with self.store.transaction() as rows:
-                unit = open_unit(self.system, rows, origin, _view(plan.at("reads")))
+                view = _view(plan.at("reads"))
+                unit = open_unit(self.system, rows, origin, view, request.headers.get("host", ""))
                 self.system.tick(unit)
                 response = self._once(unit, request, route, how)
                 if how is not None and how.kind == "answer_without_commit":

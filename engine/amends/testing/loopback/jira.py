@@ -120,7 +120,7 @@ def _create(unit: Unit, request: Request) -> Response:
     unit.effects.created("issue", f"project:{project}", issue["key"], marker)
     for item in properties:
         put_property(unit, ISSUE_PROPERTIES, issue["key"], str(item["key"]), item["value"])
-    return Response(201, {"id": issue["id"], "key": issue["key"], "self": f"{API}/issue/{issue['id']}"})
+    return Response(201, {"id": issue["id"], "key": issue["key"], "self": f"{unit.base}{API}/issue/{issue['id']}"})
 
 
 def _store_issue(unit: Unit, key: str, fields: Doc, status: str | None = None) -> Doc:

@@ -149,7 +149,8 @@ def _checked(comment: Doc | None, request: Request) -> Doc:
 
 
 def _view(unit: Unit, comment: Doc, *, with_properties: bool) -> Doc:
-    view = {name: comment[name] for name in ("id", "author", "body", "created", "updated")}
+    view: Doc = {name: comment[name] for name in ("id", "author", "body", "created", "updated")}
+    view["self"] = f"{unit.base}/rest/api/3/issue/{comment['issue']}/comment/{comment['id']}"
     if with_properties:
         view["properties"] = properties_of(unit, COMMENT_PROPERTIES, comment["id"])
     return view

@@ -73,7 +73,12 @@ def issue_view(unit: Unit, issue: Doc, wanted: str | None = None) -> Doc:
     if wanted is not None and "*all" not in wanted:
         names = wanted.split(",")
         shown = {name: value for name, value in shown.items() if name in names}
-    return {"id": issue["id"], "key": issue["key"], "self": f"/rest/api/3/issue/{issue['id']}", "fields": shown}
+    return {
+        "id": issue["id"],
+        "key": issue["key"],
+        "self": f"{unit.base}/rest/api/3/issue/{issue['id']}",
+        "fields": shown,
+    }
 
 
 def history_of(unit: Unit, key: str) -> list[Doc]:

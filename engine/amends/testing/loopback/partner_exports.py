@@ -11,7 +11,7 @@ from functools import partial
 from amends.testing.loopback.system import Route, Unit, marker_of
 from amends.testing.loopback.wire import ApiError, Doc, Request, Response, iso
 
-SETTINGS: Doc = {"export_seconds": 0.2, "export_end": "done"}
+SETTINGS: Doc = {"export_seconds": 0.2, "export_end": "done", "absolute_locations": False}
 
 
 def routes(list_objects: Callable[[str, Unit, Request], Response]) -> list[Route]:
@@ -56,7 +56,9 @@ def _create(unit: Unit, request: Request) -> Response:
         "error": None,
     }
     unit.objects.put("operations", key, operation)
-    return Response(202, {"operation": _public(operation)}, {"Location": operation["url"], "Retry-After": "1"})
+    base = unit.base if unit.setting("absolute_locations") else ""
+    headers = {"Location": base + operation["url"], "Retry-After": "1"}
+    return Response(202, {"operation": _public(operation)}, headers)
 
 
 def _operation(unit: Unit, request: Request) -> Response:

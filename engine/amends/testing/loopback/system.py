@@ -29,6 +29,7 @@ class Unit:
     effects: Effects
     origin: Origin
     defaults: Doc
+    base: str = ""
     after_commit: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
 
     def setting(self, name: str) -> Any:
@@ -117,10 +118,11 @@ class Router:
         return [f"{route.method} {route.template}" for _, route in self._routes]
 
 
-def open_unit(system: System, rows: Rows, origin: Origin, view: View = TRUTH) -> Unit:
-    """A unit of work on an open transaction."""
+def open_unit(system: System, rows: Rows, origin: Origin, view: View = TRUTH, host: str = "") -> Unit:
+    """A unit of work on an open transaction; `host` is where the client says it called, for absolute addresses."""
     defaults = {"clock_skew_s": 0.0, "marker_keys": list(MARKER_KEYS), **system.settings}
-    return Unit(rows, Objects(rows, view), Effects(rows, origin), origin, defaults)
+    base = f"http://{host}" if host else ""
+    return Unit(rows, Objects(rows, view), Effects(rows, origin), origin, defaults, base)
 
 
 def marker_of(unit: Unit, *sources: Any) -> str:

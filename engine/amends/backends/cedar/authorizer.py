@@ -1,0 +1,172 @@
+"""The authorizer: the port over Cedar. `load` refuses what is wrong before any run; `decide` never raises."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from amends import _resources
+from amends.backends.cedar import bundle, schema, selftest, windows
+from amends.backends.cedar.answer import ENGINE_ERROR, REQUEST_REJECTED, Answer, answer, deny
+from amends.backends.cedar.bundle import Bundle
+from amends.backends.cedar.compile import BASELINE, GENERATED, PLUGINS, SITE, Snapshot, compile_sources
+from amends.backends.cedar.findings import PolicyFinding, refuse
+from amends.backends.cedar.question import Question, RequestRejected, from_record, from_request
+from amends.backends.cedar.schema import Vocabulary
+from amends.backends.cedar.worker import Worker
+from amends.core.canonical import Json
+from amends.core.contract import Contract, namespace_of
+from amends.core.evidence import Decision
+from amends.ports.authorizer import AuthorizationRequest, PolicyBundle
+from amends.spi import PolicyContribution
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """All sources that decide, the tests beside them, and what the contracts declare."""
+
+    sources: Mapping[str, str]
+    tests: Mapping[str, str]
+    version: str
+    vocabulary: Vocabulary
+    owned: Mapping[str, Collection[str]]
+
+
+class CedarAuthorizer:
+    """Implements `amends.ports.authorizer.Authorizer`. Safe to share between threads; one decision, one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary, worker: Worker) -> None:
+        self._snapshot = snapshot
+        self._vocabulary = vocabulary
+        self._worker = worker
+
+    @classmethod
+    def load(
+        cls,
+        *,
+        contracts: Iterable[Contract],
+        contributions: Mapping[str, PolicyContribution],
+        site_bundle: Path | None,
+        known_labels: Mapping[str, str],
+        owned_prefixes: Mapping[str, Collection[str]] | None = None,
+    ) -> CedarAuthorizer:
+        """Check everything, then be ready. `known_labels`: label -> version or digest the ledger knows.
+        `owned_prefixes`: adapter -> the capability prefixes it registered, where they differ from its own name.
+        Raises `ConfigError` naming file, line, policy id and remedy; nothing is half-loaded.
+        """
+        site = bundle.read(site_bundle) if site_bundle else None
+        if site is not None:
+            bundle.check_label(site, known_labels)
+        collected = collect(contracts, contributions, site, owned_prefixes or {})
+        worker = Worker()
+        snapshot = worker.run(lambda: _compile(collected))
+        return cls(snapshot, collected.vocabulary, worker)
+
+    def decide(self, request: AuthorizationRequest) -> Decision:
+        """One recorded authorization. Never raises: whatever goes wrong is a deny that says what."""
+        snapshot = self._snapshot
+        question: Question | None = None
+        try:
+            question = self._question(request, snapshot)
+            found = self._worker.run(lambda: answer(snapshot, question))
+        except RequestRejected as problem:
+            found = deny(REQUEST_REJECTED, str(problem))
+        except Exception as problem:  # noqa: BLE001 - a defect of ours must deny, too
+            found = deny(ENGINE_ERROR, f"the policy engine failed ({type(problem).__name__})")
+        return _decision(request, found, question, snapshot)
+
+    def bundle(self) -> PolicyBundle:
+        """What is in force, with all sources."""
+        snapshot = self._snapshot
+        return PolicyBundle(snapshot.version, snapshot.effective_digest, snapshot.sources)
+
+    def _question(self, request: AuthorizationRequest, snapshot: Snapshot) -> Question:
+        declared = self._vocabulary.actions.get((request.contract.namespace, request.action))
+        if declared is None:
+            raise RequestRejected(f"the policy action `{request.action}` does not exist here")
+        open_windows = windows.open_names(snapshot.windows, request.now_us)
+        return from_request(request, declared, open_windows, snapshot.version)
+
+
+def collect(
+    contracts: Iterable[Contract],
+    contributions: Mapping[str, PolicyContribution],
+    site: Bundle | None,
+    owned_prefixes: Mapping[str, Collection[str]],
+) -> Collected:
+    """Everything that decides, by path. The version is the site bundle's; without one, the baseline's own."""
+    baseline = bundle.read(_resources.policies_path())
+    vocabulary = schema.vocabulary(contracts)
+    sources = {f"{BASELINE}{file}": text for file, text in baseline.sources.items()}
+    tests = {f"{BASELINE}{file}": text for file, text in baseline.tests.items()}
+    owned: dict[str, Collection[str]] = {}
+    for adapter, contribution in sorted(contributions.items()):
+        prefixes = owned_prefixes.get(adapter, (adapter,))
+        owned[adapter] = frozenset(namespace_of(prefix) for prefix in prefixes)
+        sources |= {f"{PLUGINS}{adapter}/{file}": _lf(text) for file, text in contribution.policies.items()}
+        tests |= {f"{PLUGINS}{adapter}/{file}": _lf(text) for file, text in contribution.tests.items()}
+    if site is not None:
+        sources |= {f"{SITE}{file}": text for file, text in site.sources.items()}
+        tests |= {f"{SITE}{file}": text for file, text in site.tests.items()}
+    sources |= {f"{GENERATED}{name}.cedarschema": text for name, text in vocabulary.texts.items()}
+    version = site.version if site else f"baseline-{baseline.version}"
+    return Collected(sources, tests, version, vocabulary, owned)
+
+
+def check(collected: Collected) -> tuple[Snapshot | None, list[PolicyFinding]]:
+    """Guard, parse, lint and validate on a thread with enough stack: the findings; the snapshot if there are none."""
+    return Worker().run(lambda: compile_sources(collected.sources, collected.version, owned=collected.owned))
+
+
+def rederive(decision: Decision, recorded: PolicyBundle) -> Decision:
+    """The same decision again, from nothing but what the ledger holds. Raises `ConfigError` if the recorded sources
+    no longer load.
+    """
+    worker = Worker()
+    snapshot, findings = worker.run(lambda: compile_sources(recorded.sources, recorded.version))
+    refuse(findings)
+    if snapshot is None or not decision.context:
+        return decision
+    question = from_record(decision.context)
+    found = worker.run(lambda: answer(snapshot, question))
+    return decision.model_copy(update=_fields(found) | {"effective_digest": snapshot.effective_digest})
+
+
+def _compile(collected: Collected) -> Snapshot:
+    snapshot, findings = compile_sources(collected.sources, collected.version, owned=collected.owned)
+    refuse(findings)
+    if snapshot is None:  # findings without an error would be a defect of the compiler
+        raise RuntimeError("no snapshot and no finding")
+    selftest.run(snapshot)
+    return snapshot
+
+
+def _decision(request: AuthorizationRequest, found: Answer, question: Question | None, snapshot: Snapshot) -> Decision:
+    context: dict[str, Json] = dict(question.record) if question else {}
+    return Decision(
+        decision_id=request.decision_id,
+        verdict=found.verdict,
+        action=request.action,
+        policy_version=snapshot.version,
+        effective_digest=snapshot.effective_digest,
+        principal=f"{request.principal.type}:{request.principal.id}",
+        resource=f"{request.resource_type}:{request.resource_id}",
+        context=context,
+    ).model_copy(update=_fields(found))
+
+
+def _fields(found: Answer) -> dict[str, object]:
+    return {
+        "verdict": found.verdict,
+        "code": found.code,
+        "policy_ids": found.policy_ids,
+        "reasons": found.reasons,
+        "tier": found.tier,
+        "approvers": found.approvers,
+        "roles": found.roles,
+    }
+
+
+def _lf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

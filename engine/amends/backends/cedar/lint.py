@@ -1,0 +1,104 @@
+"""Lint over policy trees: what Cedar accepts and Amends does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from amends.backends.cedar import native
+from amends.backends.cedar.findings import PolicyFinding, error
+from amends.backends.cedar.tree import ACTION, Policy
+
+_ID = re.compile(r"[a-z0-9][a-z0-9_:-]{0,127}")
+CORE_PREFIX = "amends:"
+BASELINE = "baseline/"
+
+
+def lint(policies: Sequence[Policy], reserved_prefixes: Mapping[str, str]) -> list[PolicyFinding]:
+    """What single policies and their ids break. `reserved_prefixes`: id prefix -> folder that alone may use it."""
+    findings: list[PolicyFinding] = []
+    first: dict[str, Policy] = {}
+    for policy in policies:
+        findings += _own(policy)
+        if not policy.id:
+            continue
+        other = first.setdefault(policy.id, policy)
+        if other is not policy:
+            where = f"{other.file}:{other.line}"
+            findings.append(_at(policy, "duplicate_id", f"`@id` is taken by {where}", "choose another id"))
+        for prefix, folder in reserved_prefixes.items():
+            if policy.id.startswith(prefix) and not policy.file.startswith(folder):
+                hint = "choose another prefix"
+                findings.append(_at(policy, "reserved_id", f"ids that begin with `{prefix}` belong to {folder}", hint))
+    return findings
+
+
+def foreign(policies: Iterable[Policy], adapter: str, namespaces: Collection[str]) -> list[PolicyFinding]:
+    """Where a plugin's policies leave its own namespaces or its id prefix: each scope must name its own actions."""
+    findings: list[PolicyFinding] = []
+    for policy in policies:
+        if policy.id and not policy.id.startswith(f"{adapter}:"):
+            findings.append(
+                _at(policy, "foreign_id", f"a policy of `{adapter}` needs the id prefix `{adapter}:`", "rename it")
+            )
+        literals = policy.action_literals()
+        own = [uid for uid in literals if uid.type.basename == ACTION and "::".join(uid.type.namespace) in namespaces]
+        if not literals or len(own) != len(literals):
+            names = ", ".join(f"{name}::Action" for name in sorted(namespaces))
+            findings.append(
+                _at(
+                    policy,
+                    "foreign_action",
+                    f"a policy of `{adapter}` must name actions of its own ({names})",
+                    "narrow the scope",
+                )
+            )
+    return findings
+
+
+def validate(text: str, policies: Sequence[Policy], schema: native.SchemaHandle) -> list[PolicyFinding]:
+    """Strict validation of one file's text, with the ids and lines of its policies."""
+    by_number = {policy.number: policy for policy in policies}
+    findings: list[PolicyFinding] = []
+    for number, message in native.validate(text, schema):
+        policy = by_number.get(number)
+        hint = "see the schema for the actions, attributes and types that exist"
+        if policy is None:
+            findings.append(error("invalid", message, hint, file=policies[0].file if policies else ""))
+        else:
+            findings.append(_at(policy, "invalid", message, hint))
+    return findings
+
+
+def _own(policy: Policy) -> list[PolicyFinding]:
+    findings: list[PolicyFinding] = []
+    if policy.id and not _ID.fullmatch(policy.id):
+        findings.append(_at(policy, "bad_id", "`@id` must match [a-z0-9][a-z0-9_:-]*", "rename it"))
+    if not policy.reason.strip():
+        findings.append(_at(policy, "no_reason", "policy has no `@reason`", 'add @reason("…") in words for people'))
+    if policy.reads_approval and policy.human_literals:
+        names = ", ".join(f"`{name}`" for name in sorted(policy.human_literals))
+        findings.append(
+            _at(
+                policy,
+                "human_literal",
+                f"an approval condition names persons: {names}",
+                "ask for an Amends::Role instead",
+            )
+        )
+    if policy.effect == "permit" and not policy.action_literals():
+        findings.append(_at(policy, "permit_all", "a permit over all actions", "name actions or a phase group"))
+    for uid in policy.action_literals():
+        if (
+            str(uid.type) == "Amends::Action"
+            and uid.id.startswith("phase.")
+            and not policy.may_match(("", ""), frozenset({(str(uid.type), uid.id)}))
+        ):
+            findings.append(
+                _at(policy, "group_equality", f"`action ==` the group `{uid.id}` matches nothing", "write `action in`")
+            )
+    return findings
+
+
+def _at(policy: Policy, code: str, message: str, hint: str) -> PolicyFinding:
+    return error(code, message, hint, file=policy.file, line=policy.line, policy_id=policy.id)

@@ -372,6 +372,14 @@ def test_no_text_shows_a_credential(behave):
         assert b"token=query-canary" in server.seen[0]
 
 
+def test_a_request_shows_no_secret_when_printed():
+    """A traceback prints locals; headers, parameters and bodies are not among what is printed."""
+    request = HttpRequest(
+        "POST", f"https://u:{CANARY}@x/", ((CANARY, CANARY),), {"A": CANARY}, CANARY, {"f": CANARY}, secrets=(CANARY,)
+    )
+    assert CANARY not in repr(request)
+
+
 def test_a_read_raises_only_unreadable():
     """A probe has one exception to turn into `inconclusive`, whatever happened to the line."""
     sender = HttpSender(max_bytes=2000)

@@ -57,18 +57,19 @@ class Unreadable(Exception):
 class HttpRequest:
     """One request. `url` holds neither userinfo nor query; at most one of `json` and `form` is given.
 
-    `label` replaces the URL in texts when its path is secret; `secrets` are further values to hide in texts.
+    `label` replaces the URL in texts when its path is secret; `secrets` are further values to hide in texts. What may
+    hold a secret is left out of `repr`, which ends up in tracebacks.
     """
 
     method: str
-    url: str
-    query: tuple[tuple[str, str], ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    json: Json = None
-    form: Mapping[str, str] | None = None
+    url: str = field(repr=False)
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    json: Json = field(default=None, repr=False)
+    form: Mapping[str, str] | None = field(default=None, repr=False)
     body: Body = "json"
     label: str = ""
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def name(self) -> str:

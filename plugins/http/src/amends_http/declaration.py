@@ -29,6 +29,7 @@ from amends.spi import (
     Release,
     Signal,
 )
+from amends_http.settings import sentence
 from amends_http.template import roots
 
 ArgumentType: TypeAlias = Literal["text", "integer", "number", "decimal", "boolean", "list", "object", "secret"]
@@ -283,7 +284,7 @@ def _read(path: Path) -> Declaration:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(
-            f"contract file `{path.name}`, key `{key}`: {first['msg'].lower()}",
+            f"contract file `{path.name}`, key `{key}`: {sentence(first['msg'])}",
             hint="see `Write a contract` in the amends-http README",
             file=path.name,
             key=key,

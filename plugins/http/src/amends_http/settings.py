@@ -76,10 +76,16 @@ def read_settings(context: AdapterContext) -> HttpSettings:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(
-            f"amends.toml, `[adapters.{context.name}]`, key `{key}`: {first['msg'].lower()}",
+            f"amends.toml, `[adapters.{context.name}]`, key `{key}`: {sentence(first['msg'])}",
             hint="see the table of options in the amends-http README",
             key=key,
         ) from None
+
+
+def sentence(message: str) -> str:
+    """A validator's message in house style: lower-case at its start, values as they are."""
+    text = message.removeprefix("Value error, ")
+    return text[:1].lower() + text[1:]
 
 
 def contract_folder(settings: HttpSettings, context: AdapterContext) -> Path:

@@ -8,94 +8,23 @@ are their ids. Time is the clock's; `later` lets it pass.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, Self
 
 from amends.core import events as e
-from amends.core import fold, outcomes
+from amends.core import outcomes
 from amends.core.canonical import Json, digest
 from amends.core.contract import Contract, Phase
 from amends.core.evidence import Decision, Evidence, Observation, Seen, Verdict
 from amends.core.identity import idempotency_key
-from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import microseconds
-from amends.core.status import ActionKind, Outcome, ParkedCause, RunStatus
+from amends.core.status import ActionKind, Outcome, ParkedCause
 from amends.testing.contracts import reversible
-from amends.testing.fakes import SimClock
-
-PERSON = "Maya Lind"
+from amends.testing.run_record import PERSON, RunRecord
 
 
-class RunBuilder:
-    """One run under construction: `state` after all `events`. Raises what `fold.apply` raises and is unchanged then."""
-
-    def __init__(
-        self,
-        clock: SimClock | None = None,
-        *,
-        run_id: str = "run-1",
-        workflow: str = "billing-field",
-        run_key: str = "key-1",
-        check: str = "",
-        lease_seconds: float = 30.0,
-    ) -> None:
-        self.clock = clock or SimClock()
-        self.run_id = run_id
-        self._current = ""
-        self._epoch = 1
-        self._made = 0
-        opened = e.RunOpened(
-            tenant="acme",
-            workflow=workflow,
-            run_key=run_key,
-            agent="coder",
-            initiator="user-7",
-            owner=PERSON,
-            check=check,
-            holder=e.Holder(owner_id="owner-1", host="host-1", pid=1, owner_file="owner-1.lock"),
-            lease_until_us=self.clock.now_us() + microseconds(lease_seconds),
-        )
-        first = e.Event(f"{run_id}-1", self.clock.now_us(), run_id, 1, "", 1, opened)
-        self.events = [first]
-        self.state: RunState = fold.apply(None, first)
-
-    # --- reading ------------------------------------------------------------------------------------------
-
-    @property
-    def now_us(self) -> int:
-        """Ledger time: the clock's, never before the last event."""
-        return max(self.clock.now_us(), self.state.run.ledger_us)
-
-    def action(self, name: str = "") -> ActionRow:
-        """The row of `name`, or of the action named last."""
-        return self.state.actions[name or self._current]
-
-    # --- the bottom: anything may be recorded -------------------------------------------------------------
-
-    def record(self, body: e.Body, action: str | None = None) -> RunBuilder:
-        """Append one fact about `action` (`None`: the one named last; empty: the run)."""
-        name = self._current if action is None else action
-        number = len(self.events) + 1
-        event = e.Event(f"{self.run_id}-{number}", self.now_us, self.run_id, number, name, self._epoch, body)
-        self.state = fold.apply(self.state, event)
-        self.events.append(event)
-        return self
-
-    def on(self, name: str) -> RunBuilder:
-        """Go on with another action."""
-        self._current = name
-        return self
-
-    def later(self, seconds: float) -> RunBuilder:
-        """Let time pass."""
-        self.clock.advance(seconds)
-        return self
-
-    def _fresh(self, word: str) -> str:
-        self._made += 1
-        return f"{word}-{self._made}"
-
-    # --- forward actions ----------------------------------------------------------------------------------
+class RunBuilder(RunRecord):
+    """One run under construction: `state` after all `events`."""
 
     def planned(
         self,
@@ -116,7 +45,7 @@ class RunBuilder:
         label: str = "",
         covers: tuple[str, ...] = (),
         required: bool = True,
-    ) -> RunBuilder:
+    ) -> Self:
         """An intended call; by default a reversible one in the slot `<name>`."""
         contract = contract or reversible()
         given: dict[str, Json] = {"name": name} if args is None else dict(args)
@@ -145,12 +74,10 @@ class RunBuilder:
         )
         return self.record(body, name).on(name)
 
-    def decided(
-        self, phase: Phase = "forward", verdict: Verdict = "allow", version: str = "site@sha256:1"
-    ) -> RunBuilder:
+    def decided(self, phase: Phase = "forward", verdict: Verdict = "allow", version: str = "site@sha256:1") -> Self:
         """Policy was asked."""
         decision = Decision(
-            decision_id=self._fresh("decision"),
+            decision_id=self.fresh("decision"),
             verdict=verdict,
             action=self.action().capability,
             policy_version=version,
@@ -158,16 +85,16 @@ class RunBuilder:
         )
         return self.record(e.DecisionRecorded(phase=phase, decision=decision))
 
-    def denied(self, reason: str = "no policy permits it") -> RunBuilder:
+    def denied(self, reason: str = "no policy permits it") -> Self:
         """Policy said no."""
         return self.record(e.ActionDenied(code="no_permit", reason=reason))
 
-    def queued(self) -> RunBuilder:
+    def queued(self) -> Self:
         """Into the outbox, in the mode of the contract's release (`on_success` if it has none)."""
         release = self.action().contract.release
         return self.record(e.ActionQueued(mode=release.mode if release else "on_success", content_digest="content-1"))
 
-    def intent(self, *, before: Mapping[str, Json] | None = None, approval_id: str = "") -> RunBuilder:
+    def intent(self, *, before: Mapping[str, Json] | None = None, approval_id: str = "") -> Self:
         """The durable intent of the next attempt; its deadline is the contract's time-out."""
         action = self.action()
         return self.record(
@@ -185,7 +112,7 @@ class RunBuilder:
 
     def succeeded(
         self, *, reference: str = "", effect: Mapping[str, Json] | None = None, parts: tuple[str, ...] = ()
-    ) -> RunBuilder:
+    ) -> Self:
         """The call returned; the contract decides whether that is proof."""
         action = self.action()
         made = {"id": f"made-{action.action_id}"} if effect is None else dict(effect)
@@ -201,11 +128,11 @@ class RunBuilder:
             )
         )
 
-    def not_sent(self) -> RunBuilder:
+    def not_sent(self) -> Self:
         """Proof that nothing left this machine."""
         return self.record(outcomes.not_sent(at_us=self.now_us, code="connection_refused", detail="nobody listens"))
 
-    def refused(self, *, again: bool = False, retry_after_seconds: float | None = None) -> RunBuilder:
+    def refused(self, *, again: bool = False, retry_after_seconds: float | None = None) -> Self:
         """The provider's authoritative no."""
         return self.record(
             outcomes.refused(
@@ -217,18 +144,16 @@ class RunBuilder:
             )
         )
 
-    def lost(self) -> RunBuilder:
+    def lost(self) -> Self:
         """The answer is missing."""
         return self.record(outcomes.lost(at_us=self.now_us, code="read_timeout", detail="no answer"))
 
-    def settled(
-        self, outcome: Outcome, code: str = "person", source: Literal["person", "probe"] = "person"
-    ) -> RunBuilder:
+    def settled(self, outcome: Outcome, code: str = "person", source: Literal["person", "probe"] = "person") -> Self:
         """An outcome on authority: a person's word, or a probe's."""
         evidence = Evidence(source=source, strength="authoritative", at_us=self.now_us, code=code, by=PERSON)
         return self.record(e.OutcomeRecorded(outcome=outcome, evidence=evidence))
 
-    def adopted(self) -> RunBuilder:
+    def adopted(self) -> Self:
         """The effect exists and belongs to a committed run."""
         return self.record(outcomes.adopted(self.action(), at_us=self.now_us))
 
@@ -242,7 +167,7 @@ class RunBuilder:
         parts: tuple[str, ...] = (),
         reference: str = "",
         state: Mapping[str, Json] | None = None,
-    ) -> RunBuilder:
+    ) -> Self:
         """One look, and the outcome it proves, if it proves one."""
         action = self.action()
         observation = Observation(seen=seen, parts=parts, reference=reference, state=dict(state or {}))
@@ -256,17 +181,17 @@ class RunBuilder:
                 self.record(proven)
         return self
 
-    def late(self, outcome: e.OutcomeRecorded) -> RunBuilder:
+    def late(self, outcome: e.OutcomeRecorded) -> Self:
         """Evidence from a stale owner or a call-back."""
         return self.record(outcomes.late(outcome))
 
     # --- taking back --------------------------------------------------------------------------------------
 
-    def compensating(self, rung: str = "") -> RunBuilder:
+    def compensating(self, rung: str = "") -> Self:
         """An undo of the action named last is planned and lives; go on with the undo."""
         forward = self.action()
         rung = rung or forward.contract.compensation[0].name
-        undo = self._fresh(f"undo-{forward.action_id}")
+        undo = self.fresh(f"undo-{forward.action_id}")
         self.planned(undo, forward.contract, kind=ActionKind.UNDO, of=forward.action_id, rung=rung, args=forward.args)
         self.record(e.CompensationStarted(undo=undo, rung=rung), forward.action_id)
         return self
@@ -276,7 +201,7 @@ class RunBuilder:
         how: Literal["undone", "already_gone", "nothing_to_undo", "person"] = "undone",
         *,
         late_check_seconds: float | None = None,
-    ) -> RunBuilder:
+    ) -> Self:
         """A separate read found the effect gone; go on with the forward action."""
         action = self.action()
         forward = self.action(action.of) if action.kind is ActionKind.UNDO else action
@@ -287,103 +212,18 @@ class RunBuilder:
         self.on(forward.action_id)
         return self.record(e.CompensationVerified(how=how, undo=forward.undo, late_check_due_us=due))
 
-    def parked(self, cause: ParkedCause = ParkedCause.UNKNOWN) -> RunBuilder:
+    def parked(self, cause: ParkedCause = ParkedCause.UNKNOWN) -> Self:
         """Waits for a person."""
         return self.record(e.ActionParked(cause=cause, detail="a person must look"))
 
-    def reopened(self, by: str = PERSON) -> RunBuilder:
+    def reopened(self, by: str = PERSON) -> Self:
         """Automation goes on."""
         return self.record(e.ActionReopened(reason="compensate", by=by))
 
-    def accepted(self, by: str = PERSON) -> RunBuilder:
+    def accepted(self, by: str = PERSON) -> Self:
         """A person takes the state as it is."""
         return self.record(e.ActionAccepted(by=by))
 
-    def withdrawn(self, reason: str = "never_sent") -> RunBuilder:
+    def withdrawn(self, reason: str = "never_sent") -> Self:
         """Left the outbox unsent."""
         return self.record(e.ActionWithdrawn(reason=reason))
-
-    # --- people -------------------------------------------------------------------------------------------
-
-    def asked(
-        self, phase: Literal["forward", "undo", "release", "correct"] = "release", ttl_seconds: float = 600.0
-    ) -> RunBuilder:
-        """A person must approve the action named last."""
-        action = self.action()
-        shown: dict[str, Json] = {"action": action.capability, "args": action.args}
-        return self.record(
-            e.ApprovalAsked(
-                approval_id=self._fresh("approval"),
-                phase=phase,
-                tier=1,
-                shown=shown,
-                digest=digest(shown),
-                expires_us=self.now_us + microseconds(ttl_seconds),
-            )
-        )
-
-    def approved(self, by: str = PERSON, *, tier: int = 1) -> RunBuilder:
-        """One person's yes."""
-        row = self.state.approvals[self.action().approval_id]
-        return self.record(
-            e.ApprovalGiven(approval_id=row.approval_id, by=by, tier=tier, channel="cli", digest=row.digest)
-        )
-
-    def closed(
-        self, how: Literal["refused", "expired", "voided", "withdrawn"], *, roll_back: bool = False
-    ) -> RunBuilder:
-        """No yes can come any more."""
-        approval_id = self.action().approval_id
-        return self.record(
-            e.ApprovalClosed(approval_id=approval_id, how=how, by=PERSON, channel="cli", roll_back=roll_back)
-        )
-
-    def escalated(self, cause: str = "unknown", choices: Sequence[str] = ("accept_as_is",)) -> RunBuilder:
-        """A bounded work item about the action named last."""
-        return self.record(
-            e.EscalationOpened(
-                escalation_id=self._fresh("escalation"),
-                cause=cause,
-                queue="recovery",
-                owner=PERSON,
-                deadline_us=self.now_us + microseconds(86_400),
-                known="it was sent",
-                in_doubt="whether it took effect",
-                proposed="look at the system",
-                choices=tuple(choices),
-            )
-        )
-
-    # --- the run ------------------------------------------------------------------------------------------
-
-    def moved(self, *to: RunStatus) -> RunBuilder:
-        """The run's status changed, once per given status."""
-        for status in to:
-            self.record(e.RunMoved(to=status, reason="test"), "")
-        return self
-
-    def claimed(self, *, dead_since_us: int | None = None) -> RunBuilder:
-        """Another driver took over under the next epoch."""
-        self._epoch += 1
-        owner = f"owner-{self._epoch}"
-        return self.record(
-            e.RunClaimed(
-                holder=e.Holder(owner_id=owner, host="host-1", pid=self._epoch, owner_file=f"{owner}.lock"),
-                lease_until_us=self.now_us + microseconds(30),
-                proof="owner_dead",
-                dead_since_us=self.now_us if dead_since_us is None else dead_since_us,
-            ),
-            "",
-        )
-
-    def checkpoint(self, name: str) -> RunBuilder:
-        """A named point to recover to."""
-        return self.record(e.CheckpointReached(name=name), "")
-
-    def targeted(self, checkpoint: str) -> RunBuilder:
-        """Recovery goes back to this checkpoint only."""
-        return self.record(e.RecoveryTargeted(checkpoint=checkpoint), "")
-
-    def checked(self, answer: Literal["passed", "not_passed", "unknown"]) -> RunBuilder:
-        """The success check answered."""
-        return self.record(e.CheckAnswered(check=self.state.run.check, answer=answer), "")

@@ -1,4 +1,4 @@
-"""The bottom of a run under construction: recording one fact at a time, and the facts about people and the run itself."""
+"""A run under construction, one fact at a time: the bottom of `RunBuilder`, and facts about people and the run."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ def adapter(tmp_path: Path) -> Callable[..., Shelf]:
         if files is not None:
             folder = tmp_path / "contracts"
             folder.mkdir(exist_ok=True)
-            for name, text in files.items():
-                (folder / name).write_text(text)
+            for file, text in files.items():
+                (folder / file).write_text(text)
             options["contracts"] = "contracts"
         return load(context(url, tmp_path, name, **options))
 

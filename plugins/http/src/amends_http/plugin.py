@@ -63,9 +63,10 @@ def _operations(
     for file, declaration in load_declarations(contract_folder(settings, context)).items():
         values = known_values(file, declaration, settings.scope())
         try:
-            yield declaration, declaration.contract(context.name, values), values
+            contract = declaration.contract(context.name, values)
         except ValueError as error:
             raise ConfigError(
                 f"contract file `{file}` makes no contract for the adapter `{context.name}`: {error}",
                 hint="adapter and operation names are lower-case words joined by `_`",
             ) from None
+        yield declaration, contract, values

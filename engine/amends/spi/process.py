@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.01
@@ -122,10 +123,22 @@ def _kill(group: int) -> None:
 
 
 def _alive(group: int) -> bool:
+    """True if a process of the group can still act. A zombie nobody reaps (a container without an init) cannot."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         return True
-    return True
+    listing = Path("/proc")
+    if not (listing / "self" / "stat").exists():
+        return True
+    return any(_acts_in(group, folder / "stat") for folder in listing.iterdir() if folder.name.isdigit())
+
+
+def _acts_in(group: int, stat: Path) -> bool:
+    try:
+        state, _, process_group = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:3]
+    except (OSError, ValueError):
+        return False  # it ended while we looked
+    return int(process_group) == group and state not in {"Z", "X"}

@@ -1,0 +1,132 @@
+"""The contracts of the git capabilities: what changes, how it is found again, how it is taken back."""
+
+from __future__ import annotations
+
+from amends.spi import (
+    Alternative,
+    Contract,
+    Effect,
+    EscalationRule,
+    Identity,
+    Keying,
+    Limits,
+    ProbeRule,
+    Readers,
+    Reference,
+)
+from amends_git.options import GitOptions
+
+_MACHINE = Readers(audience="machine", where="the repository")
+_COMMIT = Reference(field="commit", pattern=r"[0-9a-f]{40}([0-9a-f]{24})?")
+_ESCALATION = EscalationRule(evidence_fields=("ref", "commit"))
+_INPUT = {"repo": "String", "branch": "String", "shared": "Bool"}
+
+_RESTORE = Alternative(name="restore", when={"relation": ("ours",), "shared": (False,)}, harmless_when_absent=True)
+_REVERT = Alternative(name="revert", when={"shared": (True,)})
+_PERSON = Alternative(name="person", undo="escalate")
+
+
+def create_branch(options: GitOptions) -> Contract:
+    """One new branch per run and repository: a reworded name is the same intent."""
+    return _contract(
+        options,
+        capability="git.create_branch",
+        summary="creates a branch on the remote at an explicit commit",
+        effect=Effect(kind="branch", system="git", resource="branch:{repo}/{branch}"),
+        identity=Identity(fields=("repo",)),
+        undo_cost="the branch is deleted; nobody's commits go with it, or it is not deleted",
+        compensation=(Alternative(name="delete", when={"relation": ("ours",)}, harmless_when_absent=True), _PERSON),
+    )
+
+
+def commit(options: GitOptions) -> Contract:
+    """One commit per run and repository, or one per label."""
+    return _contract(
+        options,
+        capability="git.commit",
+        summary="commits given contents to a local branch of the checkout, beside index and worktree",
+        effect=Effect(kind="commit", system="git", resource="branch:{repo}/{branch}", changes="sets"),
+        identity=Identity(fields=("repo",)),
+        restores_before_image=True,
+        undo_cost="the local branch goes back and a backup ref keeps the commit; if it was pushed, a revert commit",
+        compensation=(
+            Alternative(name="restore", when={"relation": ("ours",), "pushed": ("no",)}, harmless_when_absent=True),
+            Alternative(name="revert", when={"pushed": ("yes",)}),
+            _PERSON,
+        ),
+    )
+
+
+def push(options: GitOptions) -> Contract:
+    """A later commit is a later value; the same commit under another branch name is the same intent."""
+    return _contract(
+        options,
+        capability="git.push",
+        summary="moves a branch of the remote forward to a commit",
+        effect=Effect(kind="ref", system="git", resource="branch:{repo}/{branch}", changes="sets"),
+        identity=Identity(fields=("repo",), cardinality="many", value_fields=("commit",)),
+        restores_before_image=True,
+        undo_cost="the branch goes back; where others build on it, a revert commit stays in its history",
+        compensation=(_RESTORE, _REVERT, _PERSON),
+    )
+
+
+def delete_branch(options: GitOptions) -> Contract:
+    """The branch's former commit is the before-image."""
+    return _contract(
+        options,
+        capability="git.delete_branch",
+        summary="deletes a branch of the remote",
+        effect=Effect(kind="branch_removal", system="git", resource="branch:{repo}/{branch}", changes="sets"),
+        identity=Identity(fields=("repo", "branch")),
+        restores_before_image=True,
+        undo_cost="the branch comes back at its former commit while the object can still be had",
+        compensation=(Alternative(name="restore", when={"relation": ("ours",)}, harmless_when_absent=True), _PERSON),
+    )
+
+
+def tag(options: GitOptions) -> Contract:
+    """One tag per run and repository, or one per label."""
+    return _contract(
+        options,
+        capability="git.tag",
+        summary="creates an annotated tag on the remote",
+        effect=Effect(kind="tag", system="git", resource="tag:{repo}/{name}"),
+        identity=Identity(fields=("repo",)),
+        input={"repo": "String", "name": "String", "shared": "Bool"},
+        undo_cost="the tag is deleted; whoever fetched it keeps it",
+        compensation=(Alternative(name="delete", when={"relation": ("ours",)}, harmless_when_absent=True), _PERSON),
+    )
+
+
+def revert(options: GitOptions) -> Contract:
+    """One revert per commit."""
+    return _contract(
+        options,
+        capability="git.revert",
+        summary="pushes a commit that takes back an earlier one",
+        effect=Effect(kind="ref", system="git", resource="branch:{repo}/{branch}", changes="sets"),
+        identity=Identity(fields=("repo", "commit")),
+        restores_before_image=True,
+        undo_cost="as for a push",
+        compensation=(_RESTORE, _REVERT, _PERSON),
+    )
+
+
+def _contract(options: GitOptions, **fields: object) -> Contract:
+    base: dict[str, object] = {
+        "readers": _MACHINE,
+        "reversibility": "reversible",
+        "keying": Keying(kind="probeable"),
+        "probe": ProbeRule(
+            strength="id",
+            schedule_seconds=(0.0, 1.0, 4.0, 15.0, 60.0),
+            deadline_seconds=options.probe_deadline_seconds,
+            absent_final_after_seconds=options.final_after_seconds,
+        ),
+        "reference": _COMMIT,
+        "limits": Limits(timeout_seconds=options.timeout_seconds),
+        "escalation": _ESCALATION,
+        "input": _INPUT,
+    }
+    return Contract.model_validate(base | fields)

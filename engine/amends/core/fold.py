@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from amends.core import events as e
-from amends.core.errors import CorruptLedger
+from amends.core.errors import CorruptLedger, IllegalTransition
 from amends.core.identity import run_claim
 from amends.core.rows import (
     ActionRow,
@@ -46,18 +46,20 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
     move the table does not have; the given state is never changed."""
     if isinstance(event.body, e.RunOpened):
         if state is not None:
-            raise CorruptLedger(f"run `{event.run_id}` is opened twice", hint="run `amends ledger verify`")
+            raise _corrupt(event, "opens the run twice")
+        if event.run_seq != 1 or event.action_id:
+            raise _corrupt(event, "opens the run, but is not its first fact")
         run = _opened(event, event.body)
         claim = ClaimRow(
             claim=run_claim(run.tenant, run.workflow, run.run_key), run_id=run.run_id, action_id="", held=True
         )
         return RunState(run=run, claims={claim.claim: claim})
     if state is None:
-        raise CorruptLedger(f"run `{event.run_id}` does not begin with `run_opened`", hint="run `amends ledger verify`")
+        raise _corrupt(event, "comes before `run_opened`")
+    if event.run_id != state.run.run_id:
+        raise _corrupt(event, f"stands among those of run `{state.run.run_id}`")
     if event.run_seq != state.run.head + 1:
-        raise CorruptLedger(
-            f"run `{event.run_id}` has event {event.run_seq} after {state.run.head}", hint="run `amends ledger verify`"
-        )
+        raise _corrupt(event, f"follows event {state.run.head}")
     changed = _apply_body(state, event)
     run = changed.run.model_copy(
         update={
@@ -70,10 +72,19 @@ def apply(state: RunState | None, event: e.Event) -> RunState:
     return replace(changed, run=run)
 
 
+def _corrupt(event: e.Event, why: str) -> CorruptLedger:
+    return CorruptLedger(
+        f"event {event.run_seq} (`{event.body.kind}`) of run `{event.run_id}` {why}", hint="run `amends ledger verify`"
+    )
+
+
 def _apply_body(state: RunState, event: e.Event) -> RunState:
     body = event.body
     match body:
         case e.ActionPlanned():
+            if not event.action_id or event.action_id in state.actions:
+                raise _corrupt(event, "plans an action that has no name or is planned already")
+            _still_open(state, event)
             return _with_action(state, _planned(state.run, event, body))
         case e.ApprovalAsked() | e.ApprovalGiven() | e.ApprovalClosed():
             return _approval(state, event, body)
@@ -85,13 +96,25 @@ def _apply_body(state: RunState, event: e.Event) -> RunState:
         ):
             return _escalation(state, event, body)
         case e.IntentRecorded(approval_id=approval_id) if approval_id:
-            consumed = state.approvals[approval_id].model_copy(update={"status": "consumed"})
+            approval = _approval_named(state, event, approval_id)
+            if approval.status not in {"approved", "consumed"}:
+                raise _decided_already(event, approval)
+            consumed = approval.model_copy(update={"status": "consumed"})
             state = replace(state, approvals={**state.approvals, approval_id: consumed})
             return _with_action(state, _acted(state, _action(state, event), event))
         case _ if event.action_id:
             return _with_action(state, _acted(state, _action(state, event), event))
         case _:
             return replace(state, run=_run(state.run, event))
+
+
+def _still_open(state: RunState, event: e.Event) -> None:
+    """Terminal runs never change: later facts open a follow-up run (rule 25)."""
+    if state.run.terminal:
+        raise IllegalTransition(
+            f"`{event.body.kind}` would change run `{event.run_id}`, which is `{state.run.status}`",
+            hint="this is a defect of Amends: report it with the run's event list",
+        )
 
 
 # --- the run ------------------------------------------------------------------------------------------------
@@ -156,8 +179,10 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
             return run.model_copy(update={"check_answer": answer, "checked_us": event.ts_us})
         case e.RecoveryWaiting(due_us=due_us):
             return run.model_copy(update={"due_us": due_us})
+        case e.DecisionRecorded() | e.RecoveryDecided():
+            return run  # said of the run as a whole; moves nothing
         case _:
-            return run  # facts about the run that move nothing, such as a decision about a probe of no action
+            raise _corrupt(event, "is about an action, and none is named, or is no fact of a run")
 
 
 # --- actions ------------------------------------------------------------------------------------------------
@@ -183,14 +208,13 @@ def _action(state: RunState, event: e.Event) -> ActionRow:
     try:
         return state.actions[event.action_id]
     except KeyError:
-        raise CorruptLedger(
-            f"event {event.run_seq} of run `{event.run_id}` speaks of an action that was never planned",
-            hint="run `amends ledger verify`",
-        ) from None
+        raise _corrupt(event, "speaks of an action that was never planned") from None
 
 
 def _acted(state: RunState, action: ActionRow, event: e.Event) -> ActionRow:
     changes = _changes(state, action, event)
+    if changes.get("status", action.status) is not action.status:
+        _still_open(state, event)
     return action.model_copy(update={"updated_us": event.ts_us, **changes})
 
 
@@ -216,12 +240,7 @@ def _changes(state: RunState, action: ActionRow, event: e.Event) -> dict[str, ob
         case e.ProbeAnswered():
             return {"observation": body.observation}
         case e.LateEvidence():
-            return {
-                "late": (*action.late, body.evidence),
-                "late_outcome": body.outcome,
-                "late_effect": body.effect,
-                "late_reference": body.reference,
-            }
+            return _late(action, body)
         case _:
             return _recovery_changes(action, event)
 
@@ -267,7 +286,15 @@ def _recovery_changes(action: ActionRow, event: e.Event) -> dict[str, object]:
         case e.RecoveryDecided():
             return {"last_decided": f"{body.decision}:{body.reason}"}
         case _:
-            raise CorruptLedger(f"`{event.body.kind}` cannot be about an action", hint="run `amends ledger verify`")
+            raise _corrupt(event, "cannot be about an action")
+
+
+def _late(action: ActionRow, body: e.LateEvidence) -> dict[str, object]:
+    changes: dict[str, object] = {"late": (*action.late, body.evidence)}
+    tells = body.outcome is not Outcome.UNKNOWN and body.evidence.strength != "weak"
+    if tells or action.late_outcome is Outcome.NONE:  # what proves nothing never hides what does
+        changes |= {"late_outcome": body.outcome, "late_effect": body.effect, "late_reference": body.reference}
+    return changes
 
 
 def _moved(action: ActionRow, move: Move) -> dict[str, object]:
@@ -284,6 +311,7 @@ def _decided(action: ActionRow, event: e.Event, body: e.DecisionRecorded) -> dic
 
 def _intent(state: RunState, action: ActionRow, event: e.Event, body: e.IntentRecorded) -> dict[str, object]:
     changes = _moved(action, Move.SEND) | {
+        "outcome": Outcome.NONE,  # what a former attempt proved says nothing of this one
         "attempt": body.attempt,
         "idempotency_key": body.idempotency_key,
         "deadline_us": body.deadline_us,
@@ -310,6 +338,11 @@ def _outcome(action: ActionRow, event: e.Event, body: e.OutcomeRecorded) -> dict
     move = _MOVE_OF_OUTCOME[body.outcome]
     if action.status is ActionStatus.FAILED and body.outcome is Outcome.UNKNOWN:
         move = Move.CONTRADICT
+        if action.proven_failed:
+            raise IllegalTransition(
+                f"action `{action.action_id}` is proven `failed`, which nothing contradicts",
+                hint="this is a defect of Amends: report it with the run's event list",
+            )
     changes: dict[str, object] = {}
     if (action.status, body.outcome) != (ActionStatus.NEEDS_HUMAN, Outcome.UNKNOWN):
         changes = _moved(action, move)
@@ -320,11 +353,11 @@ def _outcome(action: ActionRow, event: e.Event, body: e.OutcomeRecorded) -> dict
         "error": body.error,
         "outcome_us": event.ts_us,
         "outcome_seq": event.run_seq,
-        "late": (),
-        "late_outcome": Outcome.NONE,
         "parked_cause": action.parked_cause if unknown else None,
         "unknown_since_us": (action.unknown_since_us or event.ts_us) if unknown else None,
     }
+    if move is not Move.LOSE:
+        changes |= {"late": (), "late_outcome": Outcome.NONE}  # folded; a lost answer leaves it for the next re-plan
     if action.outcome is not Outcome.UNKNOWN or not unknown:
         changes["probes"] = 0
     for name in ("effect", "output", "after_image", "reference", "parts"):
@@ -353,7 +386,8 @@ def _with_action(state: RunState, action: ActionRow) -> RunState:
     held = action.status not in _RELEASES_CLAIM
     claim = ClaimRow(claim=action.claim, run_id=action.run_id, action_id=action.action_id, held=held)
     holder = state.claims.get(action.claim)
-    if holder is not None and holder.action_id > action.action_id:
+    newer = state.actions.get(holder.action_id) if holder is not None else None
+    if newer is not None and newer.seq > action.seq:
         return replace(state, actions=actions)  # a later generation holds it now
     return replace(state, actions=actions, claims={**state.claims, action.claim: claim})
 
@@ -366,6 +400,8 @@ def _approval(
 ) -> RunState:
     match body:
         case e.ApprovalAsked():
+            if body.approval_id in state.approvals:
+                raise _corrupt(event, f"asks for approval `{body.approval_id}` twice")
             row = ApprovalRow(
                 run_id=event.run_id,
                 action_id=event.action_id,
@@ -378,31 +414,58 @@ def _approval(
             )
             state = _with_action(state, asked)
         case e.ApprovalGiven():
-            row = _given(state.approvals[body.approval_id], event, body)
-        case e.ApprovalClosed():
-            row = state.approvals[body.approval_id].model_copy(
-                update={
-                    "status": body.how,
-                    "by": body.by,
-                    "channel": body.channel,
-                    "comment": body.comment,
-                    "roll_back": body.roll_back,
-                }
-            )
+            row = _given(_approval_named(state, event, body.approval_id), event, body)
+        case _:
+            row = _closed(_approval_named(state, event, body.approval_id), event, body)
     return replace(state, approvals={**state.approvals, row.approval_id: row})
 
 
+def _approval_named(state: RunState, event: e.Event, approval_id: str) -> ApprovalRow:
+    if approval_id not in state.approvals:
+        raise _corrupt(event, f"speaks of approval `{approval_id}`, which was never asked for")
+    return state.approvals[approval_id]
+
+
+def _decided_already(event: e.Event, row: ApprovalRow) -> IllegalTransition:
+    return IllegalTransition(
+        f"`{event.body.kind}` cannot follow: approval `{row.approval_id}` is `{row.status}`",
+        hint="somebody decided first: read the item again",
+        approval_id=row.approval_id,
+    )
+
+
 def _given(row: ApprovalRow, event: e.Event, body: e.ApprovalGiven) -> ApprovalRow:
+    if row.status not in {"pending", "approved"}:
+        raise _decided_already(event, row)
+    if row.digest != body.digest:
+        raise IllegalTransition(
+            f"approval `{row.approval_id}` was asked for other content than what was approved",
+            hint="show the item again and ask anew",
+        )
     return row.model_copy(
         update={
             "status": "approved",
-            "approvers": (*row.approvers, body.by),
+            "approvers": row.approvers if body.by in row.approvers else (*row.approvers, body.by),
             "approver_roles": tuple(sorted({*row.approver_roles, *body.roles})),
             "granted_tier": max(row.granted_tier, body.tier),
             "granted_us": event.ts_us,
             "by": body.by,
             "channel": body.channel,
             "comment": body.comment,
+        }
+    )
+
+
+def _closed(row: ApprovalRow, event: e.Event, body: e.ApprovalClosed) -> ApprovalRow:
+    if row.status not in {"pending", "approved", "consumed"}:
+        raise _decided_already(event, row)
+    return row.model_copy(
+        update={
+            "status": body.how,
+            "by": body.by,
+            "channel": body.channel,
+            "comment": body.comment,
+            "roll_back": body.roll_back,
         }
     )
 
@@ -414,6 +477,10 @@ def _escalation(
 ) -> RunState:
     match body:
         case e.EscalationOpened():
+            if body.escalation_id in state.escalations:
+                raise _corrupt(event, f"opens escalation `{body.escalation_id}` twice")
+            if event.action_id:
+                _action(state, event)
             row = EscalationRow(
                 run_id=event.run_id,
                 action_id=event.action_id,
@@ -421,7 +488,7 @@ def _escalation(
                 **body.model_dump(exclude={"kind"}),
             )
         case e.EscalationNotified():
-            row = state.escalations[body.escalation_id]
+            row = _escalation_named(state, event, body.escalation_id)
             row = row.model_copy(
                 update={
                     "notified_us": event.ts_us,
@@ -430,9 +497,11 @@ def _escalation(
                 }
             )
         case e.EscalationAcknowledged():
-            row = state.escalations[body.escalation_id].model_copy(update={"status": "acknowledged", "by": body.by})
-        case e.EscalationResolved():
-            row = state.escalations[body.escalation_id].model_copy(
+            row = _open_escalation(state, event, body.escalation_id).model_copy(
+                update={"status": "acknowledged", "by": body.by}
+            )
+        case _:
+            row = _open_escalation(state, event, body.escalation_id).model_copy(
                 update={
                     "status": "resolved",
                     "choice": body.choice,
@@ -442,6 +511,23 @@ def _escalation(
                 }
             )
     return replace(state, escalations={**state.escalations, row.escalation_id: row})
+
+
+def _escalation_named(state: RunState, event: e.Event, escalation_id: str) -> EscalationRow:
+    if escalation_id not in state.escalations:
+        raise _corrupt(event, f"speaks of escalation `{escalation_id}`, which was never opened")
+    return state.escalations[escalation_id]
+
+
+def _open_escalation(state: RunState, event: e.Event, escalation_id: str) -> EscalationRow:
+    row = _escalation_named(state, event, escalation_id)
+    if row.status == "resolved":
+        raise IllegalTransition(
+            f"`{event.body.kind}` cannot follow: `{row.by}` resolved escalation `{escalation_id}` (`{row.choice}`)",
+            hint="somebody decided first: read the item again",
+            escalation_id=escalation_id,
+        )
+    return row
 
 
 # --- the system stream --------------------------------------------------------------------------------------

@@ -142,6 +142,7 @@ TRANSITIONS: dict[tuple[ActionStatus, Move], ActionStatus] = {
     (_A.COMPENSATING, _M.VERIFY_UNDONE): _A.COMPENSATED,
     (_A.COMPENSATING, _M.PARK): _A.NEEDS_HUMAN,
     (_A.COMPENSATED, _M.REAPPEAR): _A.SUCCEEDED,
+    (_A.COMPENSATED, _M.PARK): _A.NEEDS_HUMAN,  # the second look cannot be taken any more (rule 18)
     (_A.NEEDS_HUMAN, _M.SUCCEED): _A.SUCCEEDED,
     (_A.NEEDS_HUMAN, _M.FAIL): _A.FAILED,
     (_A.NEEDS_HUMAN, _M.VERIFY_UNDONE): _A.COMPENSATED,

@@ -94,8 +94,8 @@ reversibility | VARCHAR | | reversible, compensatable, irreversible
 audience | VARCHAR | | who can see it
 compensation | VARCHAR[] | | the registered alternatives, in order
 undo_action | VARCHAR | | the undo action started last
-last_error_code | VARCHAR | | of the last outcome
-last_error_message | VARCHAR | | of the last outcome, redacted
+last_error_code | VARCHAR | | of the last outcome that had an error
+last_error_message | VARCHAR | | likewise, redacted
 parked_cause | VARCHAR | | why it waits for a person, while it does
 required | BOOLEAN | | the run cannot commit without it
 depends_on | VARCHAR[] | | declared dependencies; NULL: none declared

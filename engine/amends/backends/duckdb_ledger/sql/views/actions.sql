@@ -21,13 +21,13 @@ LEFT JOIN (
   FROM events WHERE kind = 'outcome_recorded' GROUP BY action_id
 ) o USING (action_id)
 LEFT JOIN (
-  SELECT action_id, internal.text(arg_max(payload, seq), '$.undo') AS undo_action
+  SELECT action_id, arg_max(internal.text(payload, '$.undo'), seq) AS undo_action
   FROM events WHERE kind = 'compensation_started' GROUP BY action_id
 ) u USING (action_id)
 LEFT JOIN (
   SELECT action_id,
     CASE WHEN arg_max(status, seq) = 'needs_human'
-      THEN internal.text(arg_max(payload, seq) FILTER (kind = 'action_parked'), '$.cause') END AS parked_cause
+      THEN arg_max(internal.text(payload, '$.cause'), seq) FILTER (kind = 'action_parked') END AS parked_cause
   FROM events
   WHERE action_id IN (SELECT action_id FROM events WHERE kind = 'action_parked') AND kind <> 'evidence.late'
   GROUP BY action_id

@@ -6,9 +6,9 @@ folded AS (
   SELECT action_id, min(ts_us) FILTER (kind = 'compensation_started') AS started_us,
     list(internal.text(payload, '$.rung') ORDER BY seq) FILTER (kind = 'compensation_started') AS rungs,
     max(ts_us) FILTER (kind = 'compensation_verified') AS verified_us,
-    internal.text(arg_max(payload, seq) FILTER (kind = 'compensation_verified'), '$.how') AS how,
+    arg_max(internal.text(payload, '$.how'), seq) FILTER (kind = 'compensation_verified') AS how,
     count(*) FILTER (kind = 'effect_reappeared') AS reappeared,
-    internal.text(arg_max(payload, seq) FILTER (kind = 'late_check_done'), '$.still_gone')::BOOLEAN AS still_gone
+    arg_max(internal.text(payload, '$.still_gone'), seq) FILTER (kind = 'late_check_done')::BOOLEAN AS still_gone
   FROM steps GROUP BY action_id
   HAVING count(*) FILTER (kind IN ('compensation_started', 'compensation_verified')) > 0
 ),

@@ -7,7 +7,7 @@ folded AS (
     bool_or(internal.text(payload, '$.delivered') = 'true') FILTER (kind = 'escalation_notified') AS delivered,
     max(ts_us) FILTER (kind = 'escalation_notified') AS notified_us,
     min(ts_us) FILTER (kind = 'escalation_acknowledged') AS seen_us,
-    internal.text(arg_max(payload, seq) FILTER (kind = 'escalation_acknowledged'), '$.by') AS seen_by,
+    arg_max(internal.text(payload, '$.by'), seq) FILTER (kind = 'escalation_acknowledged') AS seen_by,
     min(ts_us) FILTER (kind = 'escalation_resolved') AS resolved_us,
     arg_max(payload, seq) FILTER (kind = 'escalation_resolved') AS answer
   FROM steps GROUP BY escalation_id

@@ -11,12 +11,12 @@ JOIN (
   SELECT run_id, max(epoch) AS epoch, count(*) AS events, max(ts_us) AS updated_us FROM events GROUP BY run_id
 ) a USING (run_id)
 LEFT JOIN (
-  SELECT run_id, arg_max(status, seq) AS status, internal.text(arg_max(payload, seq), '$.reason') AS reason,
+  SELECT run_id, arg_max(status, seq) AS status, arg_max(internal.text(payload, '$.reason'), seq) AS reason,
     max(ts_us) AS moved_us, min(ts_us) FILTER (status = 'needs_human') AS needs_human_us
   FROM events WHERE kind = 'run_moved' GROUP BY run_id
 ) m USING (run_id)
 LEFT JOIN (
-  SELECT run_id, internal.text(arg_max(payload, seq), '$.answer') AS answer
+  SELECT run_id, arg_max(internal.text(payload, '$.answer'), seq) AS answer
   FROM events WHERE kind = 'check_answered' GROUP BY run_id
 ) c USING (run_id)
 LEFT JOIN (SELECT run_id, count(*) AS actions FROM internal.planned GROUP BY run_id) p USING (run_id)

@@ -11,7 +11,7 @@ from amends.backends.cedar import bundle, schema, selftest, windows
 from amends.backends.cedar.answer import ENGINE_ERROR, REQUEST_REJECTED, Answer, answer, deny
 from amends.backends.cedar.bundle import Bundle
 from amends.backends.cedar.compile import BASELINE, GENERATED, PLUGINS, SITE, Snapshot, compile_sources
-from amends.backends.cedar.findings import PolicyFinding, refuse
+from amends.backends.cedar.findings import refuse
 from amends.backends.cedar.question import Question, RequestRejected, from_record, from_request
 from amends.backends.cedar.schema import Vocabulary
 from amends.backends.cedar.worker import Worker
@@ -114,11 +114,6 @@ def collect(
     return Collected(sources, tests, version, vocabulary, owned)
 
 
-def check(collected: Collected) -> tuple[Snapshot | None, list[PolicyFinding]]:
-    """Guard, parse, lint and validate on a thread with enough stack: the findings; the snapshot if there are none."""
-    return Worker().run(lambda: compile_sources(collected.sources, collected.version, owned=collected.owned))
-
-
 def rederive(decision: Decision, recorded: PolicyBundle) -> Decision:
     """The same decision again, from nothing but what the ledger holds. Raises `ConfigError` if the recorded sources
     no longer load.
@@ -130,7 +125,19 @@ def rederive(decision: Decision, recorded: PolicyBundle) -> Decision:
         return decision
     question = from_record(decision.context)
     found = worker.run(lambda: answer(snapshot, question))
-    return decision.model_copy(update=_fields(found) | {"effective_digest": snapshot.effective_digest})
+    return decision.model_copy(
+        update={
+            "verdict": found.verdict,
+            "tier": found.tier,
+            "policy_ids": found.policy_ids,
+            "policy_version": snapshot.version,
+            "effective_digest": snapshot.effective_digest,
+            "code": found.code,
+            "reasons": found.reasons,
+            "roles": found.roles,
+            "approvers": found.approvers,
+        }
+    )
 
 
 def _compile(collected: Collected) -> Snapshot:
@@ -148,24 +155,18 @@ def _decision(request: AuthorizationRequest, found: Answer, question: Question |
         decision_id=request.decision_id,
         verdict=found.verdict,
         action=request.action,
+        tier=found.tier,
+        policy_ids=found.policy_ids,
         policy_version=snapshot.version,
         effective_digest=snapshot.effective_digest,
+        code=found.code,
+        reasons=found.reasons,
+        roles=found.roles,
+        approvers=found.approvers,
         principal=f"{request.principal.type}:{request.principal.id}",
         resource=f"{request.resource_type}:{request.resource_id}",
         context=context,
-    ).model_copy(update=_fields(found))
-
-
-def _fields(found: Answer) -> dict[str, object]:
-    return {
-        "verdict": found.verdict,
-        "code": found.code,
-        "policy_ids": found.policy_ids,
-        "reasons": found.reasons,
-        "tier": found.tier,
-        "approvers": found.approvers,
-        "roles": found.roles,
-    }
+    )
 
 
 def _lf(text: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from cedarpy import pst
+
 from amends.backends.cedar import native
 from amends.backends.cedar.findings import PolicyFinding, error
 from amends.backends.cedar.tree import ACTION, Policy
@@ -88,15 +90,10 @@ def _own(policy: Policy) -> list[PolicyFinding]:
         )
     if policy.effect == "permit" and not policy.action_literals():
         findings.append(_at(policy, "permit_all", "a permit over all actions", "name actions or a phase group"))
-    for uid in policy.action_literals():
-        if (
-            str(uid.type) == "Amends::Action"
-            and uid.id.startswith("phase.")
-            and not policy.may_match(("", ""), frozenset({(str(uid.type), uid.id)}))
-        ):
-            findings.append(
-                _at(policy, "group_equality", f"`action ==` the group `{uid.id}` matches nothing", "write `action in`")
-            )
+    scope = policy.template.action
+    if isinstance(scope, pst.ActionEq) and scope.entity.id.startswith("phase."):
+        message = f"`action ==` the group `{scope.entity.id}` matches nothing"
+        findings.append(_at(policy, "group_equality", message, "write `action in`"))
     return findings
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -24,6 +24,15 @@ EntitiesHandle: TypeAlias = cedarpy.Entities
 
 _POLICY_IN_ERROR = re.compile(r"policy `([^`]+)`")
 _PARSE_ERRORS = (ValueError, TypeError)
+
+
+# cedarpy's own annotations leave `dict` open; these are its calls as used here, always over parsed handles.
+_validate = cast("Callable[[str, cedarpy.Schema], cedarpy.ValidationResult]", cedarpy.validate_policies)  # pyright: ignore[reportUnknownMemberType]
+_entities = cast("Callable[[str, cedarpy.Schema], cedarpy.Entities]", cedarpy.Entities.from_json_str)  # pyright: ignore[reportUnknownMemberType]
+_is_authorized = cast(
+    "Callable[[dict[str, object], cedarpy.PolicySet, cedarpy.Entities, cedarpy.Schema], cedarpy.AuthzResult]",
+    cedarpy.is_authorized,  # pyright: ignore[reportUnknownMemberType]
+)
 
 
 class Malformed(Exception):
@@ -69,7 +78,7 @@ def build(policies: Iterable[pst.Template]) -> PolicyHandle:
 
 def validate(text: str, schema: SchemaHandle) -> list[tuple[int, str]]:
     """Strict validation: (number of the policy in `text`, what is wrong) for each error."""
-    result = cedarpy.validate_policies(text, schema)
+    result = _validate(text, schema)
     found: list[tuple[int, str]] = []
     for problem in result.errors:
         number = problem.policy_id.removeprefix("policy")
@@ -80,7 +89,7 @@ def validate(text: str, schema: SchemaHandle) -> list[tuple[int, str]]:
 
 def action_parents(schema: SchemaHandle) -> dict[tuple[str, str], frozenset[tuple[str, str]]]:
     """Every declared action as (type, id) with all its ancestors."""
-    listed = cast("list[dict[str, Any]]", json.loads(str(cedarpy.Entities.from_json_str("[]", schema))))
+    listed = cast("list[dict[str, Any]]", json.loads(str(_entities("[]", schema))))
     direct = {_pair(item["uid"]): [_pair(parent) for parent in item["parents"]] for item in listed}
     closure: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
     for action, parents in direct.items():
@@ -98,7 +107,7 @@ def action_parents(schema: SchemaHandle) -> dict[tuple[str, str], frozenset[tupl
 def parse_entities(entities: Sequence[Mapping[str, Json]], schema: SchemaHandle) -> EntitiesHandle | None:
     """Entities checked against the schema (without it, action groups would be absent); None if they do not fit."""
     try:
-        return cedarpy.Entities.from_json_str(json.dumps(entities, allow_nan=False), schema)
+        return _entities(json.dumps(entities, allow_nan=False), schema)
     except _PARSE_ERRORS:
         return None
 
@@ -111,13 +120,13 @@ def evaluate(
     schema: SchemaHandle,
 ) -> RawAnswer:
     """Ask Cedar once. `uids` holds exactly `principal`, `action` and `resource`."""
-    request = {
+    request: dict[str, object] = {
         "principal": dict(uids["principal"]),
         "action": dict(uids["action"]),
         "resource": dict(uids["resource"]),
         "context": dict(context),
     }
-    result = cedarpy.is_authorized(request, policies, entities, schema)
+    result = _is_authorized(request, policies, entities, schema)
     if result.decision not in {cedarpy.Decision.Allow, cedarpy.Decision.Deny}:
         return RawAnswer(allowed=False, rejected=True)
     errors = result.diagnostics.errors

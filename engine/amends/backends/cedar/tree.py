@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 from cedarpy import pst
 
@@ -118,7 +118,7 @@ def walk(node: object) -> Iterator[object]:
             todo.extend(cast("dict[str, object]", value).values())
         elif is_dataclass(value) and not isinstance(value, type):
             yield value
-            todo.extend(cast("Any", getattr(value, field.name)) for field in fields(value))
+            todo.extend(getattr(value, field.name) for field in fields(value))
 
 
 def _names(node: object, attribute: str) -> bool:

@@ -80,6 +80,9 @@ def from_request(
 
 def from_record(record: Mapping[str, Json]) -> Question:
     """The question in a decision's `context`: what was asked then, word for word. Raises `RequestRejected`."""
+    unknown = sorted(record.keys() - {*GROUPS, "principal", "action", "resource"})
+    if unknown:
+        raise RequestRejected(f"a request has no `{unknown[0]}`")
     principal, action, resource = (_object(record, name) for name in ("principal", "action", "resource"))
     tenant: JsonMap = {"type": f"{CORE}::Tenant", "id": principal.get("tenant")}
     owner: JsonMap = {"type": f"{CORE}::Tenant", "id": resource.get("tenant")}

@@ -21,7 +21,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -30,7 +30,7 @@ from amends.backends.cedar.answer import Answer, answer
 from amends.backends.cedar.authorizer import Collected, collect
 from amends.backends.cedar.compile import Snapshot, compile_sources
 from amends.backends.cedar.findings import PolicyFinding, error
-from amends.backends.cedar.question import GROUPS, Question, RequestRejected, from_record
+from amends.backends.cedar.question import Question, RequestRejected, from_record
 from amends.backends.cedar.schema import PHASES
 from amends.backends.cedar.worker import Worker
 from amends.core.canonical import Json, JsonMap
@@ -143,15 +143,14 @@ def run_policy_tests(
     collected = _collected(contracts, contributions, site_bundle, known_labels, owned_prefixes)
     snapshot, findings = _compiled(collected)
     if snapshot is None:
-        raise ConfigError(
-            "the policies do not load: " + "; ".join(map(str, findings)), hint="run `amends policy check`"
-        )
-    worker = Worker()
-    return [
-        result
-        for file, text in sorted(collected.tests.items())
-        for result in worker.run(lambda file=file, text=text: run_file(snapshot, file, text))
-    ]
+        problems = "; ".join(map(str, findings))
+        raise ConfigError(f"the policies do not load: {problems}", hint="run `amends policy check`")
+    return Worker().run(lambda: run_files(snapshot, collected.tests))
+
+
+def run_files(snapshot: Snapshot, tests: Mapping[str, str]) -> list[PolicyTestResult]:
+    """The results of `tests` (path -> text) under `snapshot`. Call it on a thread with enough stack."""
+    return [result for file, text in sorted(tests.items()) for result in run_file(snapshot, file, text)]
 
 
 def run_file(snapshot: Snapshot, file: str, text: str) -> list[PolicyTestResult]:
@@ -198,8 +197,7 @@ def _finding(problem: AmendsError) -> PolicyFinding:
 
 
 def _parse(text: str) -> PolicyTestFile:
-    content = cast("Any", json.loads(text))
-    if isinstance(content, list):
+    if isinstance(json.loads(text), list):
         return PolicyTestFile(tests=TypeAdapter(list[PolicyTest]).validate_json(text))
     return PolicyTestFile.model_validate_json(text)
 
@@ -229,7 +227,7 @@ def _question(test: PolicyTest, fixtures: Mapping[str, JsonMap]) -> Question:
 def _flat(request: Mapping[str, Json]) -> JsonMap:
     """A request of `cedar run-tests` in the storable form: uids as objects, context groups beside them."""
     flat: JsonMap = {name: value for name, value in request.items() if name != "context"}
-    flat |= {name: value for name, value in as_map(request.get("context")).items() if name in GROUPS}
+    flat |= as_map(request.get("context"))
     for name in ("principal", "action", "resource"):
         value = flat.get(name)
         if isinstance(value, str):

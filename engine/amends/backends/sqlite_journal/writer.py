@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from amends.backends.sqlite_journal.append import Result, append_all
@@ -51,7 +52,7 @@ class Writer:
         self._database = database
         self._lock = lock
         self._connection: sqlite3.Connection | None = connection
-        self._file = _identity(database)
+        self._files = _identities(database)
         self._generation = generation
         self._busy_seconds = busy_seconds
         self._ready = threading.Condition()
@@ -118,8 +119,9 @@ class Writer:
         finally:
             with self._ready:
                 self._closing = True
-            for ticket in self._take():
-                ticket.answer(JournalUnavailable("the journal's writer ended", hint="open a new engine"))
+            while self._queue:  # only after a failure: an orderly end leaves none
+                for ticket in self._take():
+                    ticket.answer(JournalUnavailable("the journal's writer ended", hint="open a new engine"))
         self._end()
 
     def _wait_for_work(self) -> bool:
@@ -133,9 +135,8 @@ class Writer:
         try:
             self._lock.acquire()
         except OSError as error:
-            failure = in_our_words(error, self._database)
             for ticket in self._take():
-                ticket.answer(failure)
+                ticket.answer(in_our_words(error, self._database))
             return
         tickets: list[_Ticket] = []
         try:
@@ -159,14 +160,19 @@ class Writer:
                 return [result for command in commands for result in self._results([command])]
             if not data_is_at_fault(error):
                 self._drop_connection()
-            return [in_our_words(error, self._database)] * len(commands)
+            return [in_our_words(error, self._database) for _ in commands]
 
     def _opened(self) -> sqlite3.Connection:
-        """The connection, opened anew after an error or when the file is another one. The lock is held."""
-        if self._connection is not None and _identity(self._database) == self._file:
-            return self._connection
+        """The connection, opened anew after an error or when a file is gone or another one. The lock is held.
+
+        Without this look, events would be acknowledged into a file that has no name any more.
+        """
+        if self._connection is not None:
+            if _identities(self._database) == self._files:
+                return self._connection
+            self._save_log(self._connection)
         self._drop_connection()
-        self._file = _identity(self._database)
+        self._database.stat()  # gone: said as such
         connection = writer_connection(self._database)
         try:
             found = read_meta(connection, "generation")
@@ -178,8 +184,13 @@ class Writer:
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        self._connection, self._files = connection, _identities(self._database)
         return connection
+
+    def _save_log(self, connection: sqlite3.Connection) -> None:
+        """Before letting go of a log whose name was removed: what is in it belongs into the database."""
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None
@@ -204,7 +215,7 @@ class Writer:
             try:
                 connection = self._opened()
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                if _size(self._database.with_name(self._database.name + "-wal")) > TRUNCATE_ABOVE_BYTES:
+                if _size(_log_of(self._database)) > TRUNCATE_ABOVE_BYTES:
                     self._truncate(connection)
             finally:
                 self._lock.release()
@@ -232,9 +243,18 @@ class Writer:
             _log.warning("journal %s: closing failed: %s", self._database, error)
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    there = path.stat()
-    return there.st_dev, there.st_ino
+def _log_of(database: Path) -> Path:
+    return database.with_name(database.name + "-wal")
+
+
+def _identities(database: Path) -> tuple[tuple[int, int], ...]:
+    """Which files the names of database and log stand for now; fewer than two if one is gone."""
+    found: list[tuple[int, int]] = []
+    for path in (database, _log_of(database)):
+        with suppress(FileNotFoundError):
+            there = path.stat()
+            found.append((there.st_dev, there.st_ino))
+    return tuple(found)
 
 
 def _size(path: Path) -> int:

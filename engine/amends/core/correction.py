@@ -13,6 +13,7 @@ from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome
 
 _S = ActionStatus
+_OPEN = frozenset({_S.PLANNED, _S.QUEUED, _S.AWAITING_APPROVAL, _S.RUNNING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def corrections_due(state: RunState, quiet: frozenset[str]) -> Iterator[str]:
             continue
         told = latest(state, place)
         if told is None or told.label != says(actions):
-            if told is not None and told.status in {_S.PLANNED, _S.RUNNING, _S.UNKNOWN}:
+            if told is not None and (told.status in _OPEN or told.outcome is Outcome.UNKNOWN):
                 continue  # first learn what became of the earlier note
             yield place
 
@@ -110,7 +111,11 @@ def _block(state: RunState, action: ActionRow) -> str:
     signal = action.contract.signal
     assert signal is not None
     values: dict[str, Json] = {
-        **action.args, **action.effect, "reference": action.reference, "run_id": state.run.run_id
+        **action.args,
+        **action.allocated,
+        **action.effect,
+        "reference": action.reference,
+        "run_id": state.run.run_id,
     }
     return "\n".join(
         [
@@ -126,7 +131,8 @@ def _status(action: ActionRow) -> str:
     """What became of it, never more than the evidence says: `reverted` only after a verified undo."""
     if action.status is _S.COMPENSATED:
         previous = _previous(action)
-        return f"this was premature. It has been reverted{previous}; the system was read again to make sure."
+        how = "a person made sure" if action.compensated_how == "person" else "the system was read again to make sure"
+        return f"this was premature. It has been reverted{previous}; {how}."
     if action.gated_residue or (action.accepted_by and action.outcome is Outcome.SUCCEEDED):
         return "this stands and will not be taken back."
     if action.outcome is Outcome.SUCCEEDED:

@@ -14,7 +14,9 @@ from amends.core.contract import Contract
 from amends.core.events import LateEvidence, OutcomeRecorded
 from amends.core.evidence import Evidence, FailureNote, Observation
 from amends.core.rows import ActionRow
-from amends.core.status import Outcome
+from amends.core.status import ActionStatus, Outcome
+
+_S = ActionStatus
 
 
 def answered(
@@ -208,11 +210,12 @@ def _contradiction(at_us: int) -> OutcomeRecorded:
 
 
 def folded_late(action: ActionRow, *, at_us: int) -> OutcomeRecorded | None:
-    """What waiting late evidence proves, when the owner folds it (rule 13). Proven failures absorb it."""
-    if not action.late or action.proven_failed:
+    """What waiting late evidence proves, when the owner folds it (rule 13). Proven failures absorb it; a call in
+    flight or being taken back does not hear it: its own answer, or the second look, comes first."""
+    if action.proven_failed or action.status not in {_S.UNKNOWN, _S.FAILED, _S.NEEDS_HUMAN}:
         return None
-    newest = action.late[-1]
-    if action.late_outcome is Outcome.UNKNOWN or newest.strength == "weak":
+    strong = [evidence for evidence in action.late if evidence.strength != "weak"]
+    if not strong or action.late_outcome not in {Outcome.SUCCEEDED, Outcome.FAILED}:
         return None
     if action.outcome is Outcome.FAILED:
         return _contradiction(at_us) if action.late_outcome is Outcome.SUCCEEDED else None
@@ -223,7 +226,7 @@ def folded_late(action: ActionRow, *, at_us: int) -> OutcomeRecorded | None:
         return None
     return OutcomeRecorded(
         outcome=action.late_outcome,
-        evidence=newest.model_copy(update={"source": "late"}),
+        evidence=strong[-1].model_copy(update={"source": "late"}),
         effect=action.late_effect,
         output=action.late_effect,
         reference=reference if action.late_outcome is Outcome.SUCCEEDED else "",

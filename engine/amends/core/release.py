@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from amends.core import schedule
 from amends.core.canonical import Json
 from amends.core.order import dependents
+from amends.core.outcomes import folded_late
 from amends.core.planner import Facts
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
@@ -93,6 +94,10 @@ def _undecided(action: ActionRow) -> bool:
 
 def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[ReleaseStep]:
     prerequisites = [a for a in newest_of_slots(state) if not is_release(a)]
+    late = [step for a in prerequisites if (step := _late_evidence(a, facts)) is not None]
+    if late:
+        yield from late
+        return
     trouble = [a for a in prerequisites if _in_trouble(a)]
     if trouble and not state.pivot_passed:
         yield ReleaseStep("turn_back", "", "a_step_did_not_succeed", {"slots": [a.slot for a in trouble]})
@@ -106,7 +111,10 @@ def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Rele
 
 def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> ReleaseStep | None:
     """What to do about a prerequisite, or a released item, whose outcome is open."""
-    if action.accepted_by:
+    late = _late_evidence(action, facts)
+    if late is not None:
+        return late
+    if action.accepted_by and action.status is _S.UNKNOWN:
         return None
     match action.status:
         case _S.RUNNING:
@@ -116,15 +124,20 @@ def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> Release
             return ReleaseStep("reconcile", action.action_id, "call_lost")
         case _S.UNKNOWN:
             return _unknown(state, action, facts)
-        case _S.AWAITING_APPROVAL if not is_release(action):
+        case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL if not is_release(action):
             return ReleaseStep("withdraw", action.action_id, "gate_was_not_passed")
         case _:
             return None
 
 
+def _late_evidence(action: ActionRow, facts: Facts) -> ReleaseStep | None:
+    """Evidence that arrived late and proves something is folded before anything else is done (rule 13)."""
+    if folded_late(action, at_us=facts.now_us) is None:
+        return None
+    return ReleaseStep("reconcile", action.action_id, "late_evidence")
+
+
 def _unknown(state: RunState, action: ActionRow, facts: Facts) -> ReleaseStep:
-    if action.late:
-        return ReleaseStep("reconcile", action.action_id, "late_evidence")
     if action.action_id not in facts.usable:
         return ReleaseStep(
             "escalate", action.action_id, "adapter_unavailable", cause=ParkedCause.ADAPTER_UNAVAILABLE
@@ -145,6 +158,7 @@ def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Rel
     if waiting and state.run.check:
         verdict = _check(state, check_fresh=check_fresh)
         if verdict is not None:
+            yield from (step for a in items if (step := _undecided_step(state, a, facts)) is not None)
             yield verdict
             return
     stopped: set[str] = set()
@@ -171,10 +185,10 @@ def _check(state: RunState, *, check_fresh: bool) -> ReleaseStep | None:
 
 
 def _stops(item: ActionRow) -> bool:
-    """Trouble with an item stops what depends on it."""
-    if item.status in {_S.NEEDS_HUMAN, _S.WITHDRAWN, _S.DENIED, _S.UNKNOWN, _S.RUNNING, _S.QUEUED, _S.AWAITING_APPROVAL}:
+    """Trouble with an item stops what depends on it; a doubt that a person accepted does not."""
+    if item.status is _S.UNKNOWN:
         return not item.accepted_by
-    return item.status is _S.FAILED
+    return item.status is not _S.SUCCEEDED
 
 
 def _resendable(item: ActionRow) -> bool:
@@ -183,27 +197,39 @@ def _resendable(item: ActionRow) -> bool:
 
 def _item(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep | None:
     match item.status:
+        case _S.QUEUED if item.accepted_by:
+            return ReleaseStep("withdraw", item.action_id, "a_person_accepted_that_it_is_not_sent")
         case _S.QUEUED:
-            return _queued(state, item, stopped=stopped)
+            return _queued(state, item, facts, stopped=stopped)
         case _S.AWAITING_APPROVAL:
             return _awaiting(state, item, facts, stopped=stopped)
         case _S.FAILED:
-            return _failed(state, item, facts)
+            return _late_evidence(item, facts) or _failed(state, item, facts)
         case _:
             return _undecided_step(state, item, facts)
 
 
-def _queued(state: RunState, item: ActionRow, *, stopped: bool) -> ReleaseStep:
+def _queued(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep:
     if stopped:
         return _stopped(state, item)
-    if item.release_mode == "on_approval" and not item.approval_id:
+    if item.release_mode == "on_approval" and not _approved(state, item, facts):
         return ReleaseStep("ask", item.action_id, "a_person_approves_this_item")
     return ReleaseStep("release", item.action_id, "run_succeeded")
 
 
+def _approved(state: RunState, item: ActionRow, facts: Facts) -> bool:
+    """True while a yes to this very item is in force: single use, reused for its re-sends until it expires (rule 30)."""
+    approval = state.approvals.get(item.approval_id)
+    return (
+        approval is not None
+        and approval.status in {"approved", "consumed"}
+        and facts.now_us < approval.expires_us
+    )
+
+
 def _stopped(state: RunState, item: ActionRow) -> ReleaseStep:
     before = [a for a in state.forward_actions() if item.action_id in {d.action_id for d in dependents(state, a.action_id)}]
-    if any(a.status in {_S.WITHDRAWN, _S.DENIED} for a in before):
+    if any(a.status in {_S.WITHDRAWN, _S.DENIED} or (a.status is _S.FAILED and a.accepted_by) for a in before):
         return ReleaseStep("withdraw", item.action_id, "what_it_depends_on_was_withdrawn")
     return ReleaseStep("wait", item.action_id, "what_it_depends_on_is_not_through")
 
@@ -213,12 +239,16 @@ def _awaiting(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) 
         return _stopped(state, item)
     approval = state.approvals[item.approval_id]
     match approval.status:
-        case "approved":
+        case "approved" if _approved(state, item, facts):
             return ReleaseStep("release", item.action_id, "approved")
+        case "approved":
+            return ReleaseStep("ask", item.action_id, "the_approval_has_expired")
         case "pending" if facts.now_us < approval.expires_us:
             return ReleaseStep("wait", item.action_id, "awaits_approval", due_us=approval.expires_us)
         case "voided":
             return ReleaseStep("ask", item.action_id, "what_was_approved_has_changed")
+        case "refused" if approval.roll_back and not state.pivot_passed:
+            return ReleaseStep("turn_back", item.action_id, "a_person_said_roll_back")
         case "refused":
             return ReleaseStep("withdraw", item.action_id, "refused")
         case _:
@@ -232,6 +262,8 @@ def _failed(state: RunState, item: ActionRow, facts: Facts) -> ReleaseStep | Non
         due = schedule.resend_us(item)
         if due > facts.now_us:
             return ReleaseStep("wait", item.action_id, "send_again_later", due_us=due)
+        if item.approval_id and not _approved(state, item, facts):
+            return ReleaseStep("ask", item.action_id, "the_approval_has_expired")
         return ReleaseStep("release", item.action_id, "nothing_landed_send_again")
     if not state.pivot_passed:
         return ReleaseStep("turn_back", item.action_id, "first_release_failed")

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from amends.core.canonical import Json
-from amends.core.contract import Contract, Frozen, ReleaseMode
+from amends.core.contract import Contract, Frozen, Phase, ReleaseMode
 from amends.core.evidence import Decision, Evidence, FailureNote, Observation
 from amends.core.status import TERMINAL_RUNS, ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
 
@@ -153,8 +153,15 @@ class ActionRow(Frozen):
 
     @property
     def gated_residue(self) -> bool:
-        """True for an irreversible effect that exists: never undone, listed and corrected (rule 29)."""
-        return self.contract.irreversible and self.outcome is Outcome.SUCCEEDED
+        """True for an irreversible effect that was approved and exists: never undone, listed and corrected (rule 29).
+
+        A twin the provider made was approved by nobody: a person decides about it (rule 7).
+        """
+        return (
+            self.kind is not ActionKind.DUPLICATE
+            and self.contract.irreversible
+            and self.outcome is Outcome.SUCCEEDED
+        )
 
     @property
     def proven_failed(self) -> bool:
@@ -168,7 +175,7 @@ class ApprovalRow(Frozen):
     approval_id: str
     run_id: str
     action_id: str
-    phase: Literal["forward", "undo", "release", "correct"]
+    phase: Phase
     status: Literal["pending", "approved", "refused", "expired", "voided", "withdrawn", "consumed"] = "pending"
     tier: int
     roles: tuple[str, ...] = ()

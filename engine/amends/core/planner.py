@@ -8,7 +8,7 @@ never among the steps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from amends.core import schedule
@@ -17,8 +17,9 @@ from amends.core.contract import Alternative
 from amends.core.correction import corrections_due
 from amends.core.events import ProbePurpose
 from amends.core.order import dependents
+from amends.core.outcomes import folded_late
 from amends.core.rows import ActionRow, RunState
-from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
+from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
 
 Verb: TypeAlias = Literal["wait", "reconcile", "compensate", "correct", "escalate", "skip"]
 
@@ -69,6 +70,8 @@ def plan(state: RunState, facts: Facts) -> Plan:
     steps: list[Step] = []
     for action in reversed(state.forward_actions()):
         step = _forward_step(state, action, facts)
+        if step is not None and step.verb == "compensate" and state.pivot_passed:
+            step = _escalate(action, ParkedCause.UNREGISTERED, "the_run_is_past_its_pivot")
         if step is not None:
             steps.append(step)
     steps.extend(_correction_steps(state, facts))
@@ -79,7 +82,7 @@ def plan(state: RunState, facts: Facts) -> Plan:
 def _finish(state: RunState, steps: list[Step]) -> RunStatus | None:
     if any(step.verb != "wait" or step.due_us is not None for step in steps):
         return None
-    if any(a.status is _S.NEEDS_HUMAN for a in state.actions.values()) or steps:
+    if any(a.status is _S.NEEDS_HUMAN or _undeliverable(a) for a in state.actions.values()) or steps:
         return RunStatus.NEEDS_HUMAN
     return RunStatus.OPEN if state.run.recover_to else RunStatus.RECOVERED
 
@@ -101,7 +104,7 @@ def settled(state: RunState, action: ActionRow) -> bool:
         case _S.COMPENSATED:
             return action.late_check_due_us is None
         case _S.FAILED:
-            return not _residue_unchecked(action)
+            return not _residue_unchecked(action) and folded_late(action, at_us=state.run.ledger_us) is None
         case _S.SUCCEEDED:
             return (
                 bool(action.accepted_by)
@@ -161,6 +164,9 @@ def next_rung(action: ActionRow, state_seen: dict[str, Json], now_us: int) -> Al
 def _forward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
     if settled(state, action):
         return None
+    late = _late_evidence(action, facts)
+    if late is not None:
+        return late
     match action.status:
         case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:
             if not in_scope(state, action):
@@ -179,7 +185,7 @@ def _forward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | No
         case _S.COMPENSATED:
             return _late_check(action, facts)
         case _:
-            return None  # needs_human: a person or new evidence moves it
+            return None  # needs_human: a person moves it (rule 22)
 
 
 def _usable(action: ActionRow, facts: Facts) -> Step | None:
@@ -200,8 +206,6 @@ def _in_flight(state: RunState, action: ActionRow, facts: Facts) -> Step:
 
 
 def _unknown(state: RunState, action: ActionRow, facts: Facts) -> Step:
-    if action.late:
-        return Step("reconcile", action.action_id, "late_evidence")
     unusable = _usable(action, facts)
     if unusable is not None:
         return unusable
@@ -215,11 +219,22 @@ def _unknown(state: RunState, action: ActionRow, facts: Facts) -> Step:
     return Step("reconcile", action.action_id, "outcome_unknown", {"probes": action.probes})
 
 
+def _late_evidence(action: ActionRow, facts: Facts) -> Step | None:
+    """Evidence that arrived late and proves something is folded before anything else is done (rule 13)."""
+    if folded_late(action, at_us=facts.now_us) is None:
+        return None
+    return Step("reconcile", action.action_id, "late_evidence")
+
+
 def _unprovable(state: RunState, action: ActionRow, facts: Facts) -> Step:
-    harmless = [r for r in rungs(action) if Outcome.UNKNOWN in r.safe_when and r.harmless_when_absent]
+    harmless = [
+        r for r in unexpired_rungs(action, facts.now_us) if Outcome.UNKNOWN in r.safe_when and r.harmless_when_absent
+    ]
     if harmless and action.contract.probe is not None and in_scope(state, action):
-        return _blocked(state, action) or Step(
-            "compensate", action.action_id, "unknown_but_harmless", {"rung": harmless[0].name}
+        return (
+            _under_residue(state, action)
+            or _blocked(state, action)
+            or Step("compensate", action.action_id, "unknown_but_harmless", {"rung": harmless[0].name})
         )
     reason = "no_proof_by_deadline" if action.contract.probe else "no_way_to_look"
     return _escalate(action, ParkedCause.UNKNOWN, reason, probes=action.probes)
@@ -231,17 +246,25 @@ def _succeeded(state: RunState, action: ActionRow, facts: Facts) -> Step:
     unusable = _usable(action, facts)
     if unusable is not None:
         return unusable
-    residue = [d for d in dependents(state, action.action_id) if d.gated_residue and not d.accepted_by]
-    if residue:
-        return _escalate(
-            action, ParkedCause.UNREGISTERED, "an_irreversible_effect_rests_on_it", residue=[d.slot for d in residue]
-        )
+    residue = _under_residue(state, action)
+    if residue is not None:
+        return residue
     if not unexpired_rungs(action, facts.now_us):
         return _escalate(action, ParkedCause.UNDO_FAILED, "compensation_window_expired")
     blocked = _blocked(state, action)
     if blocked is not None:
         return blocked
     return Step("compensate", action.action_id, "run_is_recovering", {"rung": rungs(action)[0].name})
+
+
+def _under_residue(state: RunState, action: ActionRow) -> Step | None:
+    """What an irreversible effect rests on is a person's to decide (rule 29)."""
+    residue = [d for d in dependents(state, action.action_id) if d.gated_residue and not d.accepted_by]
+    if not residue:
+        return None
+    return _escalate(
+        action, ParkedCause.UNREGISTERED, "an_irreversible_effect_rests_on_it", residue=[d.slot for d in residue]
+    )
 
 
 def _blocked(state: RunState, action: ActionRow) -> Step | None:
@@ -260,12 +283,15 @@ def _compensating(state: RunState, action: ActionRow, facts: Facts) -> Step:
         case _S.RUNNING:
             step = _in_flight(state, undo, facts)
             return Step(step.verb, action.action_id, f"undo_{step.reason}", step.facts, step.due_us, "verify_undone")
-        case _S.UNKNOWN:
+        case _S.UNKNOWN | _S.SUCCEEDED:  # however sure the answer was: a separate read decides (rule 18)
             return _undo_unknown(state, action, undo, facts)
         case _S.FAILED:
             return _undo_failed(action, undo, facts)
-        case _S.PLANNED | _S.AWAITING_APPROVAL:
-            return _undo_unsent(state, action, undo, facts)
+        case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:
+            held = _approval(state, undo, facts)
+            if held is not None:
+                return replace(held, action_id=action.action_id, reason=f"undo_{held.reason}")
+            return Step("compensate", action.action_id, "undo_ready")
         case _:
             return _escalate(action, ParkedCause.UNDO_FAILED, f"undo_is_{undo.status}")
 
@@ -296,13 +322,15 @@ def _undo_failed(action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
     return _escalate(action, ParkedCause.UNDO_FAILED, "undo_exhausted", attempts=undo.attempt, code=code)
 
 
-def _undo_unsent(state: RunState, action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
-    approval = state.approvals.get(undo.approval_id)
-    if approval is None or approval.status in {"approved", "consumed"}:
-        return Step("compensate", action.action_id, "undo_ready")
+def _approval(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+    """What an unsent action waits for from people; `None`: it may be tried (policy is asked again at the send)."""
+    approval = state.approvals.get(action.approval_id)
+    if approval is None or approval.status in {"approved", "consumed", "voided"}:
+        return None
     if approval.status == "pending" and facts.now_us < approval.expires_us:
-        return Step("wait", action.action_id, "undo_awaits_approval", due_us=approval.expires_us)
-    return _escalate(action, ParkedCause.DENIED, f"approval_{approval.status}")
+        return Step("wait", action.action_id, "awaits_approval", due_us=approval.expires_us)
+    how = "expired" if approval.status == "pending" else approval.status
+    return _escalate(action, ParkedCause.DENIED, f"approval_{how}")
 
 
 def _late_check(action: ActionRow, facts: Facts) -> Step:
@@ -321,7 +349,7 @@ def _correction_steps(state: RunState, facts: Facts) -> Iterator[Step]:
     for place in corrections_due(state, settled_or_parked(state)):
         yield Step("correct", "", "people_saw_it", {"place": place}, place=place)
     for action in state.actions.values():
-        if action.kind.value == "correct":
+        if action.kind is ActionKind.CORRECT:
             step = _posting(state, action, facts)
             if step is not None:
                 yield step
@@ -337,6 +365,9 @@ def settled_or_parked(state: RunState) -> frozenset[str]:
 
 
 def _posting(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+    late = _late_evidence(action, facts)
+    if late is not None:
+        return late
     match action.status:
         case _S.RUNNING:
             return _in_flight(state, action, facts)
@@ -352,7 +383,12 @@ def _posting(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
             return Step(verb, action.action_id, "post_again", due_us=due if verb == "wait" else None, place=action.place)
         case _S.FAILED:
             return _escalate(action, ParkedCause.UNDO_FAILED, "correction_undeliverable", place=action.place)
-        case _S.PLANNED:
-            return Step("correct", action.action_id, "post", place=action.place)
+        case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:
+            return _approval(state, action, facts) or Step("correct", action.action_id, "post", place=action.place)
         case _:
             return None
+
+
+def _undeliverable(action: ActionRow) -> bool:
+    """A correction that will never be posted: it blocks `recovered` (rule 32)."""
+    return action.kind is ActionKind.CORRECT and action.status in {_S.DENIED, _S.WITHDRAWN} and not action.accepted_by

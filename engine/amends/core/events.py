@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, TypeAdapter, ValidationError
 
 from amends.core.canonical import Json
-from amends.core.contract import Contract, Frozen, ReleaseMode
+from amends.core.contract import Contract, Frozen, Phase, ReleaseMode
 from amends.core.errors import CorruptLedger
 from amends.core.evidence import Decision, Evidence, FailureNote, Observation
 from amends.core.status import ActionKind, Outcome, ParkedCause, RunStatus
@@ -151,7 +151,7 @@ class DecisionRecorded(Frozen):
     """Policy was asked."""
 
     kind: Literal["decision_recorded"] = "decision_recorded"
-    phase: Literal["forward", "probe", "undo", "release", "correct"]
+    phase: Phase
     decision: Decision
 
 
@@ -244,10 +244,10 @@ class CompensationVerified(Frozen):
 
 
 class LateCheckDone(Frozen):
-    """The second look after a verified undo is over."""
+    """The second look after a verified undo is over. `inconclusive`: the system could not be read any more."""
 
     kind: Literal["late_check_done"] = "late_check_done"
-    still_gone: bool
+    seen: Literal["absent", "inconclusive"]
 
 
 class EffectReappeared(Frozen):
@@ -307,7 +307,7 @@ class ApprovalAsked(Frozen):
 
     kind: Literal["approval_asked"] = "approval_asked"
     approval_id: str
-    phase: Literal["forward", "undo", "release", "correct"]
+    phase: Phase
     tier: int
     roles: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()

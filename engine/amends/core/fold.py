@@ -167,9 +167,16 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
             return run.model_copy(update={"holder_id": "", "lease_until_us": event.ts_us})
         case e.RunMoved() as body:
             status = run_transition(run.status, body.to)
-            changes = {"status": status, "reason": body.reason, "moved_us": event.ts_us, "due_us": None}
+            changes: dict[str, object] = {
+                "status": status,
+                "reason": body.reason,
+                "moved_us": event.ts_us,
+                "due_us": None,
+            }
             if status is RunStatus.OPEN:
                 changes["recover_to"] = ""
+            if status in {RunStatus.RECOVERING, RunStatus.COMMITTING}:
+                changes["forward"] = status is RunStatus.COMMITTING
             return run.model_copy(update=changes)
         case e.CheckpointReached(name=name):
             return run.model_copy(update={"checkpoints": {**run.checkpoints, name: event.run_seq}})
@@ -197,11 +204,11 @@ def _planned(run: RunRow, event: e.Event, body: e.ActionPlanned) -> ActionRow:
         kind=body.action_kind,
         created_us=event.ts_us,
         updated_us=event.ts_us,
-        **{name: getattr(body, name) for name in _COPIED},
+        **{name: getattr(body, name) for name in REGISTERED},
     )
 
 
-_COPIED = tuple(name for name in e.ActionPlanned.model_fields if name not in {"kind", "action_kind"})
+REGISTERED = tuple(name for name in e.ActionPlanned.model_fields if name not in {"kind", "action_kind"})
 
 
 def _action(state: RunState, event: e.Event) -> ActionRow:
@@ -250,7 +257,7 @@ def _recovery_changes(action: ActionRow, event: e.Event) -> dict[str, object]:
     match body:
         case e.CompensationStarted():
             tried = action.tried_rungs if body.rung in action.tried_rungs else (*action.tried_rungs, body.rung)
-            return _moved(action, Move.COMPENSATE) | {"undo": body.undo, "tried_rungs": tried}
+            return _moved(action, Move.COMPENSATE) | {"undo": body.undo, "tried_rungs": tried, "probes": 0}
         case e.CompensationVerified():
             return _moved(action, Move.VERIFY_UNDONE) | {
                 "undo": "",
@@ -258,6 +265,7 @@ def _recovery_changes(action: ActionRow, event: e.Event) -> dict[str, object]:
                 "compensated_how": body.how,
                 "late_check_due_us": body.late_check_due_us,
                 "parked_cause": None,
+                "probes": 0,
             }
         case e.LateCheckDone():
             return {"late_check_due_us": None}

@@ -97,12 +97,12 @@ def refused(
     )
 
 
-def prepare_failed(*, at_us: int, detail: str) -> OutcomeRecorded:
-    """`resolve` or `prepare` raised: nothing was sent (rule 2)."""
+def failed_before(*, at_us: int, code: str, detail: str) -> OutcomeRecorded:
+    """`resolve` or `prepare` failed (`code` says which): nothing was sent (rule 2)."""
     return OutcomeRecorded(
         outcome=Outcome.FAILED,
-        evidence=Evidence(source="response", strength="proof", at_us=at_us, code="prepare_failed", detail=detail),
-        error=FailureNote(code="prepare_failed", message=detail, resendable=False),
+        evidence=Evidence(source="response", strength="proof", at_us=at_us, code=code, detail=detail),
+        error=FailureNote(code=code, message=detail, resendable=False),
     )
 
 

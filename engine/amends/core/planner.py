@@ -104,7 +104,7 @@ def settled(state: RunState, action: ActionRow) -> bool:
         case _S.COMPENSATED:
             return action.late_check_due_us is None
         case _S.FAILED:
-            return not _residue_unchecked(action) and folded_late(action, at_us=state.run.ledger_us) is None
+            return not may_have_residue(action) and folded_late(action, at_us=state.run.ledger_us) is None
         case _S.SUCCEEDED:
             return (
                 bool(action.accepted_by)
@@ -123,13 +123,16 @@ def _adopted(action: ActionRow) -> bool:
     return bool(action.evidence) and action.evidence[0].source == "adopted"
 
 
-def _residue_unchecked(action: ActionRow) -> bool:
-    """A failed call that may have left parts behind has to be looked at once (rule 17)."""
-    if not action.ever_sent or action.accepted_by or not any(Outcome.FAILED in r.safe_when for r in rungs(action)):
+def may_have_residue(action: ActionRow) -> bool:
+    """True while a failed call may have left parts behind that a registered inverse takes back (rule 17)."""
+    if not action.ever_sent or action.accepted_by or not any(Outcome.FAILED in rung.safe_when for rung in rungs(action)):
         return False
-    if action.error is not None and action.error.code in {"absent"}:
-        return False
-    return action.observation is None or (action.probed_us or 0) < (action.outcome_us or 0)
+    seen = action.observation.seen if _looked_since_outcome(action) and action.observation else None
+    return seen != "absent"
+
+
+def _looked_since_outcome(action: ActionRow) -> bool:
+    return action.probed_us is not None and action.probed_us >= (action.outcome_us or 0)
 
 
 def rungs(action: ActionRow) -> tuple[Alternative, ...]:
@@ -177,7 +180,7 @@ def _forward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | No
         case _S.UNKNOWN:
             return _unknown(state, action, facts)
         case _S.FAILED:
-            return _usable(action, facts) or Step("reconcile", action.action_id, "may_have_residue", purpose="residue")
+            return _usable(action, facts) or _residue(state, action, facts)
         case _S.SUCCEEDED:
             return _succeeded(state, action, facts)
         case _S.COMPENSATING:
@@ -240,6 +243,29 @@ def _unprovable(state: RunState, action: ActionRow, facts: Facts) -> Step:
     return _escalate(action, ParkedCause.UNKNOWN, reason, probes=action.probes)
 
 
+def _residue(state: RunState, action: ActionRow, facts: Facts) -> Step:
+    observation = action.observation if _looked_since_outcome(action) else None
+    if observation is not None and observation.seen in {"applied", "many"}:
+        return (
+            _under_residue(state, action)
+            or _blocked(state, action)
+            or Step("compensate", action.action_id, "a_failed_call_left_parts")
+        )
+    if observation is not None and observation.seen == "diverged":
+        return _escalate(action, ParkedCause.DIVERGED, "state_is_neither_before_nor_after")
+    return _look_again(action, facts) or Step("reconcile", action.action_id, "may_have_residue", purpose="residue")
+
+
+def _look_again(action: ActionRow, facts: Facts) -> Step | None:
+    """Waits or gives up after looks that could not tell; `None`: look now."""
+    due = schedule.next_look_us(action)
+    if due is None:
+        return _escalate(action, ParkedCause.UNKNOWN, "the_system_cannot_be_read", probes=action.probes)
+    if due > facts.now_us:
+        return Step("wait", action.action_id, "next_look", {"probes": action.probes}, due_us=due)
+    return None
+
+
 def _succeeded(state: RunState, action: ActionRow, facts: Facts) -> Step:
     if not rungs(action):
         return _escalate(action, ParkedCause.UNREGISTERED, "no_registered_compensation")
@@ -251,10 +277,11 @@ def _succeeded(state: RunState, action: ActionRow, facts: Facts) -> Step:
         return residue
     if not unexpired_rungs(action, facts.now_us):
         return _escalate(action, ParkedCause.UNDO_FAILED, "compensation_window_expired")
-    blocked = _blocked(state, action)
-    if blocked is not None:
-        return blocked
-    return Step("compensate", action.action_id, "run_is_recovering", {"rung": rungs(action)[0].name})
+    return (
+        _blocked(state, action)
+        or _look_again(action, facts)
+        or Step("compensate", action.action_id, "run_is_recovering", {"rung": rungs(action)[0].name})
+    )
 
 
 def _under_residue(state: RunState, action: ActionRow) -> Step | None:
@@ -337,6 +364,8 @@ def _late_check(action: ActionRow, facts: Facts) -> Step:
     due = action.late_check_due_us or 0
     if action.action_id not in facts.usable:
         return _escalate(action, ParkedCause.ADAPTER_UNAVAILABLE, "adapter_unavailable")
+    if action.probes:
+        due = max(due, schedule.next_look_us(action) or due)
     if due > facts.now_us:
         return Step("wait", action.action_id, "late_landing_possible", due_us=due, purpose="late_check")
     return Step("reconcile", action.action_id, "late_landing_possible", purpose="late_check")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import quote
 
 from amends.core.canonical import Json
 
@@ -13,12 +14,14 @@ _SHORTEST_SECRET = 6
 _PATTERNS: tuple[re.Pattern[str], ...] = (
     re.compile(r"(?i)(?<=authorization[:=]\s)(?:(?:bearer|basic|token)\s+)?[^\s,;\"']+"),
     re.compile(r"(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"),
-    re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"),  # URL and DSN userinfo
+    re.compile(r"(?<=://)[^/\s:@]*:[^/\s]+(?=@)"),  # URL and DSN userinfo; the last @ before the path ends it
     re.compile(r"(?i)(?<![A-Za-z0-9])(?:api[_-]?key|token|secret|passw(?:or)?d|pwd|sig(?:nature)?)=[^\s&\"']+"),
-    re.compile(r"\b(?:xox[abeoprs]-[A-Za-z0-9-]{8,}|sk_(?:live|test)_[A-Za-z0-9]{8,}|gh[pousr]_[A-Za-z0-9]{20,})\b"),
+    re.compile(r"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{8,}"),
+    re.compile(r"\b(?:(?:sk|rk)_(?:live|test)|whsec)_[A-Za-z0-9]{8,}"),
+    re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{20,})"),
     re.compile(r"\bAKIA[0-9A-Z]{16}\b"),
     re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\b"),
-    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----"),
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
 )
 _SECRET_NAMES = re.compile(
     r"(?i)^(?:.*[_-])?(?:password|passwd|secret|token|api[_-]?key|authorization|private[_-]?key|credentials?)$"
@@ -27,17 +30,23 @@ _SECRET_NAMES = re.compile(
 
 def redact(value: Json, secrets: Iterable[str] = ()) -> Json:
     """`value` with every known secret and everything that looks like one masked; the structure stays."""
-    return _redact(value, tuple(s for s in secrets if len(s) >= _SHORTEST_SECRET))
+    return _redact(value, _known(secrets))
 
 
 def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     """`redact` for text."""
-    return _text(text, tuple(s for s in secrets if len(s) >= _SHORTEST_SECRET))
+    return _text(text, _known(secrets))
 
 
 def is_reference(value: Json) -> bool:
     """True for a secret reference such as `env:JIRA_TOKEN`, which may be recorded."""
     return isinstance(value, str) and re.fullmatch(r"(?:env|file):[^\s]+", value) is not None
+
+
+def _known(secrets: Iterable[str]) -> tuple[str, ...]:
+    """The secrets to look for, as they are and as they stand in URLs, longest first: one may begin another."""
+    forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in (secret, quote(secret, safe=""))}
+    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
 
 def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
@@ -46,9 +55,10 @@ def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
             return MASK
         return _text(value, secrets)
     if isinstance(value, list):
-        return [_redact(item, secrets) for item in value]
+        return [_redact(item, secrets, name) for item in value]
     if isinstance(value, dict):
-        return {_text(key, secrets): _redact(item, secrets, key) for key, item in value.items()}
+        held = name if _SECRET_NAMES.match(name) else ""
+        return {_text(key, secrets): _redact(item, secrets, held or key) for key, item in value.items()}
     return value
 
 

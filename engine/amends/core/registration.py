@@ -66,7 +66,7 @@ def _ways_back(contract: Contract) -> Iterator[str]:
         if contract.release is None:
             yield "irreversible without a release: it must leave through the outbox or a gate"
         return
-    if not contract.compensation:
+    if all(rung.undo in {"escalate", "correct"} for rung in contract.compensation):
         yield "no undo: register a compensation, or declare it irreversible and send it through the outbox"
     if contract.probe is None:
         yield "no way to verify the undo: declare a probe"
@@ -91,6 +91,8 @@ def _inverses(contract: Contract) -> Iterator[str]:
         names.add(alternative.name)
         if alternative.authority == contract.capability:
             yield f"alternative `{alternative.name}` uses the forward name as its authority"
+        if alternative.authority in {f"{contract.capability}.{phase}" for phase in ("probe", "release", "correct")}:
+            yield f"alternative `{alternative.name}` uses the name of another phase as its authority"
         if Outcome.UNKNOWN in alternative.safe_when and not (contract.probe and alternative.harmless_when_absent):
             yield f"alternative `{alternative.name}` is safe when `unknown` only with a probe and a harmless inverse"
         if Outcome.NONE in alternative.safe_when:

@@ -35,6 +35,7 @@ class RunRow(Frozen):
     check: str = ""
     resume_grace_seconds: float = 0.0
     status: RunStatus = RunStatus.OPEN
+    forward: bool = False  # its last direction: committing rather than recovering
     reason: str = ""
     epoch: int = 1
     holder_id: str = ""  # empty: released

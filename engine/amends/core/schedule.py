@@ -37,6 +37,17 @@ def next_probe_us(action: ActionRow, dead_since_us: int | None) -> int | None:
     return min(pending) if pending else None
 
 
+def next_look_us(action: ActionRow) -> int | None:
+    """When to look again after a look that could not tell, following the probe schedule; `None`: often enough."""
+    probe = action.contract.probe
+    if probe is None or action.probes >= len(probe.schedule_seconds):
+        return None
+    if action.probes == 0:
+        return 0
+    times = probe.schedule_seconds
+    return (action.probed_us or 0) + microseconds(max(0.0, times[action.probes] - times[action.probes - 1]))
+
+
 def undo_retry_us(forward: ActionRow, undo: ActionRow) -> int:
     """When an undo that provably did nothing may be sent again, by its own retry policy (rule 19)."""
     retry = forward.contract.undo_alternative(undo.rung).retry

@@ -53,9 +53,9 @@ class Policy:
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
 
-    def forward(self, run: RunRow, subject: Subject) -> Decision:
+    def forward(self, run: RunRow, subject: Subject, approval: ApprovalRow | None = None) -> Decision:
         """May the agent do this (for an irreversible action: may it be queued)?"""
-        return self._ask("forward", subject.capability, run, subject, self.agent(run))
+        return self._ask("forward", subject.capability, run, subject, self.agent(run), approval=approval)
 
     def probe(self, run: RunRow, subject: Subject) -> Decision:
         """May the Service read this?"""

@@ -97,6 +97,11 @@ class Book:
             self._cache[run_id] = state
         return state
 
+    def last_known(self, run_id: str) -> RunState:
+        """The newest state this process has seen, without asking the journal."""
+        with self._lock:
+            return self._cache[run_id]
+
     def open(self, run_id: str, body: e.RunOpened, *, forbidden: Sequence[RowKey] = ()) -> RunState:
         """Record a new run. Raises `Conflict` if tenant, workflow and key already name one."""
         drafts = [Draft(body)]

@@ -1,0 +1,204 @@
+"""Approvals: people are asked, bound to exactly what they were shown, and their answers recorded (rules 29 to 31)."""
+
+from __future__ import annotations
+
+from amends.core import events as e
+from amends.core.canonical import Json
+from amends.core.contract import Phase
+from amends.core.errors import CallerError, Conflict, UnknownName
+from amends.core.evidence import Decision
+from amends.core.rows import ActionRow, ApprovalRow, RunState
+from amends.core.schedule import microseconds
+from amends.core.status import ActionStatus, ParkedCause, RunStatus
+from amends.runtime.asking import Policy
+from amends.runtime.book import Book, Draft
+from amends.runtime.escalations import Escalations
+from amends.runtime.kit import Kit
+
+_S = ActionStatus
+_UNDO_APPROVAL_SECONDS = 86_400.0
+
+
+class Approvals:
+    """Questions to people and their answers."""
+
+    def __init__(self, kit: Kit, book: Book, policy: Policy, escalations: Escalations) -> None:
+        self._kit = kit
+        self._book = book
+        self._policy = policy
+        self._escalations = escalations
+
+    def ask_or_deny(
+        self,
+        run_id: str,
+        action_id: str,
+        decision: Decision,
+        phase: Phase,
+        epoch: int,
+        *,
+        allowed: frozenset[RunStatus] | None = None,
+    ) -> RunState:
+        """Record a decision that is not an allow: ask people, or deny the action."""
+
+        def decide(state: RunState) -> list[Draft]:
+            drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action_id)]
+            if decision.verdict == "needs_approval":
+                return [*drafts, self.asked(state, state.actions[action_id], decision, phase)]
+            reason = "; ".join(decision.reasons) or decision.code
+            return [*drafts, Draft(e.ActionDenied(code=decision.code, reason=reason), action_id)]
+
+        return self._book.record(run_id, decide, epoch=epoch, allowed=allowed)
+
+    def asked(self, state: RunState, action: ActionRow, decision: Decision, phase: Phase) -> Draft:
+        """The question to people about one action, bound to exactly what is shown (rule 30)."""
+        release = action.contract.release
+        ttl = release.approval_ttl_seconds if release else _UNDO_APPROVAL_SECONDS
+        now = max(self._kit.clock.now_us(), state.run.ledger_us)
+        body = e.ApprovalAsked(
+            approval_id=self._kit.ids.new(),
+            phase=phase,
+            tier=decision.tier or 1,
+            roles=decision.roles,
+            reasons=decision.reasons,
+            shown=shown_to_people(state, action, phase),
+            digest=self._policy.binding(state.run, action, phase),
+            expires_us=now + microseconds(ttl),
+        )
+        return Draft(body, action.action_id)
+
+    def policy_changed(self, run_id: str, action_id: str, decision: Decision, phase: Phase, epoch: int) -> RunState:
+        """What people approved is no longer fine under the active bundle (rule 30): a person decides again."""
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action_id)]
+            return [*drafts, *self._escalations.parked(state, action, ParkedCause.POLICY_CHANGED, _why(decision))]
+
+        return self._book.record(run_id, decide, epoch=epoch)
+
+    # --- answering ----------------------------------------------------------------------------------------
+
+    def approve(
+        self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", digest: str = ""
+    ) -> RunState:
+        """One person's yes. Raises `Conflict` if the question is closed, `CallerError` if they may not answer it."""
+        person = self._kit.people.get(by)
+        if person is None:
+            raise UnknownName(
+                f"`{by}` is not a person of this project", hint="add `[people.<name>]` with roles and tier"
+            )
+
+        def decide(state: RunState) -> list[Draft]:
+            row = self._pending(state, approval_id)
+            if by == state.run.initiator:
+                raise CallerError(
+                    f"`{by}` started this run and may not approve it", hint="another person has to approve"
+                )
+            if digest and digest != row.digest:
+                raise Conflict("what you were shown is not what waits now", hint="look at the item again")
+            if person.tier < row.tier or not set(row.roles) <= set(person.roles):
+                raise CallerError(
+                    f"`{by}` holds tier {person.tier} and roles {sorted(person.roles)}",
+                    hint=f"it takes tier {row.tier} and roles {sorted(row.roles)}",
+                )
+            given = e.ApprovalGiven(
+                approval_id=approval_id,
+                by=by,
+                roles=person.roles,
+                tier=person.tier,
+                channel=channel,
+                comment=comment,
+                digest=row.digest,
+            )
+            return [Draft(given, row.action_id), *self._approved_compensation(state, row, by)]
+
+        return self._book.record(run_id, decide)
+
+    def _approved_compensation(self, state: RunState, row: ApprovalRow, by: str) -> list[Draft]:
+        """A yes to a compensation lets the parked forward action go on."""
+        action = state.actions[row.action_id]
+        forward = state.actions.get(action.of)
+        if row.phase != "undo" or forward is None or forward.status is not _S.NEEDS_HUMAN:
+            return []
+        drafts = [Draft(e.ActionReopened(reason="compensation approved", by=by), forward.action_id)]
+        return [*drafts, *self._escalations.resolved(state, forward.action_id, "approve", by, "", "")]
+
+    def reject(
+        self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", roll_back: bool = False
+    ) -> RunState:
+        """One person's no: the item is withdrawn; with `roll_back` the run recovers, if no pivot has passed (rule 27)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            row = self._pending(state, approval_id)
+            if roll_back and state.pivot_passed:
+                raise Conflict("the run has passed its pivot and only goes forward", hint="reject without roll-back")
+            closed = e.ApprovalClosed(
+                approval_id=approval_id, how="refused", by=by, channel=channel, comment=comment, roll_back=roll_back
+            )
+            drafts = [Draft(closed, row.action_id)]
+            action = state.actions[row.action_id]
+            if action.status is _S.AWAITING_APPROVAL and row.phase in {"forward", "release"}:
+                drafts.append(Draft(e.ActionWithdrawn(reason="refused by a person", by=by), row.action_id))
+            return drafts
+
+        return self._book.record(run_id, decide)
+
+    def expire(self, run_id: str, epoch: int | None) -> RunState:
+        """Close what nobody answered in time; a timer never approves (rule 30)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            now = max(self._kit.clock.now_us(), state.run.ledger_us)
+            return [
+                Draft(e.ApprovalClosed(approval_id=row.approval_id, how="expired"), row.action_id)
+                for row in state.approvals.values()
+                if row.status == "pending" and now >= row.expires_us
+            ]
+
+        return self._book.record(run_id, decide, epoch=epoch)
+
+    def _pending(self, state: RunState, approval_id: str) -> ApprovalRow:
+        row = state.approvals.get(approval_id)
+        if row is None:
+            raise UnknownName(f"no approval `{approval_id}`", hint="`amends inbox list` shows what waits")
+        if row.status != "pending":
+            raise Conflict(
+                f"this was already `{row.status}` by `{row.by or 'nobody'}`",
+                hint="nothing is left to decide",
+                status=row.status,
+                by=row.by,
+            )
+        if self._kit.clock.now_us() >= row.expires_us:
+            raise Conflict("this question has expired", hint="it is asked again if it is still needed")
+        return row
+
+
+def shown_to_people(state: RunState, action: ActionRow, phase: Phase) -> dict[str, Json]:
+    """What an approver sees: exactly what the digest binds, in words and values."""
+    contract = action.contract
+    shown: dict[str, Json] = {
+        "action": action.capability,
+        "phase": phase,
+        "summary": contract.summary,
+        "resource": action.resource,
+        "environment": action.environment,
+        "args": action.args,
+        "input": action.input,
+        "readers": f"{contract.readers.audience}: {contract.readers.where}",
+        "undo_cost": contract.undo_cost,
+        "workflow": state.run.workflow,
+        "owner": state.run.owner,
+    }
+    if contract.release is not None and contract.release.mode == "gate":
+        shown["note"] = "This cannot be taken back: if the run fails later, it stays, is listed and is corrected."
+    return shown
+
+
+def _why(decision: Decision) -> str:
+    words = "; ".join(decision.reasons) or decision.code or decision.verdict
+    return f"{words} ({decision.policy_version})"
+
+
+def pending_approvals(kit: Kit, *, limit: int = 1000) -> tuple[ApprovalRow, ...]:
+    """Every question that waits for an answer, oldest first."""
+    rows = kit.journal.rows("approval", active=True, limit=limit)
+    return tuple(ApprovalRow.model_validate_json(row.body) for row in rows)

@@ -1,0 +1,321 @@
+"""Compensating: undo actions with their own intent, policy decision, attempts and verification (rules 17 to 19).
+
+Nothing is undone on the strength of the ledger alone: every undo begins with a look at the real system, and counts
+only after another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from amends.core import events as e
+from amends.core import outcomes
+from amends.core.contract import Alternative
+from amends.core.evidence import Decision, Observation
+from amends.core.planner import next_rung, unexpired_rungs
+from amends.core.rows import ActionRow, ApprovalRow, RunState
+from amends.core.schedule import microseconds, settle_over_at_us
+from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
+from amends.runtime import undo_drafts
+from amends.runtime.approvals import Approvals
+from amends.runtime.asking import Policy
+from amends.runtime.book import Book, Draft
+from amends.runtime.escalations import Escalations
+from amends.runtime.flights import Flights, call_of, classified
+from amends.runtime.kit import Kit
+from amends.runtime.looking import Looker
+from amends.runtime.sending import Sending
+from amends.runtime.sessions import Session
+from amends.spi.capability import Call, Receipt
+
+_S = ActionStatus
+UNDOING = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
+
+
+class Compensator:
+    """Takes effects back, one action at a time."""
+
+    def __init__(
+        self,
+        kit: Kit,
+        book: Book,
+        policy: Policy,
+        flights: Flights,
+        looker: Looker,
+        approvals: Approvals,
+        escalations: Escalations,
+        sending: Sending,
+    ) -> None:
+        self._kit = kit
+        self._book = book
+        self._policy = policy
+        self._flights = flights
+        self._looker = looker
+        self._approvals = approvals
+        self._escalations = escalations
+        self._sending = sending
+
+    def compensate(self, session: Session, action_id: str) -> None:
+        """Look, choose the rung by what is seen, authorize, intend, undo, verify. Every ending is recorded."""
+        self._kit.progress.reached("before_undo", session.run_id, action_id)
+        observation = self._looker.observe(session.run_id, action_id, session.epoch, "before_undo")
+        if observation is None:
+            return
+        state = self._seen_before(session, action_id, observation)
+        action = state.actions[action_id]
+        if action.status in {_S.COMPENSATED, _S.NEEDS_HUMAN} or not self._may_undo(action, observation):
+            return
+        undo = self._retryable(state, action)
+        rung = self._rung(action, undo, observation)
+        if rung is None:
+            self._park(session, action_id, ParkedCause.UNDO_FAILED, "no alternative fits what the system shows now")
+        elif rung.undo == "escalate":
+            self._park(session, action_id, ParkedCause.UNREGISTERED, f"the contract's `{rung.name}` asks a person")
+        elif rung.undo == "correct":
+            self._let_stand(session, action_id, rung)
+        else:
+            self._undo(session, state, action, rung, undo, observation)
+        self._kit.progress.reached("after_undo", session.run_id, action_id)
+
+    # --- before -------------------------------------------------------------------------------------------
+
+    def _seen_before(self, session: Session, action_id: str, observation: Observation) -> RunState:
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            drafts = [Draft(e.ProbeAnswered(purpose="before_undo", observation=observation), action_id)]
+            nothing = action.contract.restores_before_image and action.before_image == action.after_image
+            if observation.seen == "absent" or (nothing and observation.seen == "applied" and action.after_image):
+                how: undo_drafts.How = "nothing_to_undo" if nothing and action.after_image else "already_gone"
+                drafts.append(Draft(undo_drafts.verified(action, None, observation, how, self._now(state)), action_id))
+            elif observation.seen == "diverged":
+                drafts += self._escalations.parked(
+                    state, action, ParkedCause.DIVERGED, observation.detail or "somebody changed it since"
+                )
+            return drafts
+
+        return self._book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _may_undo(self, action: ActionRow, observation: Observation) -> bool:
+        """Only on evidence of presence, or where the inverse is harmless when absent (rule 17)."""
+        if observation.seen in {"applied", "many"}:
+            missing = set(action.contract.parts) - set(observation.parts or action.parts)
+            return not missing or action.contract.partial_inverse or action.outcome is Outcome.SUCCEEDED
+        return action.outcome is Outcome.UNKNOWN and any(
+            rung.harmless_when_absent and Outcome.UNKNOWN in rung.safe_when for rung in action.contract.compensation
+        )
+
+    def _retryable(self, state: RunState, action: ActionRow) -> ActionRow | None:
+        """The undo that may be sent (again): approved, or proven to have done nothing."""
+        for undo in reversed(state.undos_of(action.action_id)):
+            if undo.status in {_S.PLANNED, _S.AWAITING_APPROVAL}:
+                return undo
+            resendable = undo.status is _S.FAILED and undo.error is not None and undo.error.resendable
+            retry = action.contract.undo_alternative(undo.rung).retry
+            return undo if resendable and undo.attempt < retry.attempts else None
+        return None
+
+    def _rung(self, action: ActionRow, undo: ActionRow | None, observation: Observation) -> Alternative | None:
+        if undo is not None:
+            return action.contract.undo_alternative(undo.rung)
+        rung = next_rung(action, observation.state, self._kit.clock.now_us())
+        if rung is not None or action.outcome is not Outcome.UNKNOWN:
+            return rung
+        harmless = [r for r in unexpired_rungs(action, self._kit.clock.now_us()) if r.harmless_when_absent]
+        return next((r for r in harmless if r.name not in action.tried_rungs), None)
+
+    def _park(self, session: Session, action_id: str, cause: ParkedCause, detail: str) -> None:
+        self._escalations.park(session.run_id, action_id, cause, detail, session.epoch)
+
+    def _let_stand(self, session: Session, action_id: str, rung: Alternative) -> None:
+        """The last rung says: leave it, and tell the people concerned."""
+        drafts = [
+            Draft(e.ActionParked(cause=ParkedCause.UNREGISTERED, detail=f"`{rung.name}`: corrected, not undone"), action_id),
+            Draft(e.ActionAccepted(by=f"contract:{rung.name}"), action_id),
+        ]
+        self._book.record(session.run_id, lambda _: drafts, epoch=session.epoch)
+
+    # --- the undo -----------------------------------------------------------------------------------------
+
+    def _undo(
+        self,
+        session: Session,
+        state: RunState,
+        action: ActionRow,
+        rung: Alternative,
+        undo: ActionRow | None,
+        observation: Observation,
+    ) -> None:
+        approval = state.approvals.get(undo.approval_id) if undo else None
+        decision = self._policy.undo(state, action, rung, approval, residue=action.outcome is Outcome.FAILED)
+        undo_id = undo.action_id if undo else self._kit.ids.new()
+        if not decision.allowed:
+            self._not_allowed(session, action, rung, undo_id, decision, approval)
+            return
+        self._intend(session, action.action_id, rung, undo_id, decision, approval)
+        self._send(session, action.action_id, undo_id, rung, observation)
+
+    def _not_allowed(
+        self,
+        session: Session,
+        action: ActionRow,
+        rung: Alternative,
+        undo_id: str,
+        decision: Decision,
+        approval: ApprovalRow | None,
+    ) -> None:
+        """Denied, or a person must approve: the forward action is parked, the question stays (rules 22 and 30)."""
+        changed = decision.policy_version != action.forward_policy_version and bool(action.forward_policy_version)
+        cause = ParkedCause.POLICY_CHANGED if changed else ParkedCause.DENIED
+        words = "; ".join(decision.reasons) or decision.code
+        versions = f"{decision.policy_version}; forward under {action.forward_policy_version}"
+
+        def decide(state: RunState) -> list[Draft]:
+            forward = state.actions[action.action_id]
+            drafts = [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
+            drafts.append(Draft(e.DecisionRecorded(phase="undo", decision=decision), undo_id))
+            if decision.verdict == "needs_approval" and (approval is None or approval.status != "pending"):
+                after = undo_drafts.row(state, forward, rung, undo_id)
+                drafts.append(self._approvals.asked(state, after, decision, "undo"))
+                detail = f"needs approval of tier {decision.tier}: {words} ({versions})"
+            else:
+                drafts.append(Draft(e.ActionDenied(code=decision.code, reason=words), undo_id))
+                detail = f"policy denied the compensation: {words} ({versions})"
+            return [*drafts, *self._escalations.parked(state, forward, cause, detail)]
+
+        self._book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _intend(
+        self,
+        session: Session,
+        action_id: str,
+        rung: Alternative,
+        undo_id: str,
+        decision: Decision,
+        approval: ApprovalRow | None,
+    ) -> None:
+        def decide(state: RunState) -> list[Draft]:
+            forward = state.actions[action_id]
+            undo = undo_drafts.row(state, forward, rung, undo_id)
+            drafts = [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
+            limits = forward.contract.limits
+            intent = e.IntentRecorded(
+                attempt=undo.attempt + 1,
+                idempotency_key=undo_drafts.key(forward, undo),
+                deadline_us=self._kit.clock.now_us() + microseconds(limits.timeout_seconds),
+                before_image=forward.after_image,
+                approval_id=approval.approval_id if approval and approval.status == "approved" else "",
+            )
+            return [
+                *drafts,
+                Draft(e.DecisionRecorded(phase="undo", decision=decision), undo_id),
+                Draft(intent, undo_id),
+                Draft(e.CompensationStarted(undo=undo_id, rung=rung.name), action_id),
+            ]
+
+        self._book.record(session.run_id, decide, epoch=session.epoch, allowed=UNDOING)
+
+    def _send(
+        self, session: Session, action_id: str, undo_id: str, rung: Alternative, observation: Observation
+    ) -> None:
+        state = self._book.state(session.run_id)
+        forward, undo = state.actions[action_id], state.actions[undo_id]
+        call = self._call(session, forward, undo, rung, observation)
+        send = self._send_of(forward, rung)
+        flight = self._flights.launch(
+            lambda: classified(send, call, self._kit.clock.now_us, forward), f"undo-{undo_id[-6:]}"
+        )
+        try:
+            body = flight.result(timeout=call.timeout_seconds + 5.0)
+        except TimeoutError:
+            body = outcomes.lost(at_us=self._kit.clock.now_us(), code="timeout", detail="the undo did not return in time")
+        if body.outcome is Outcome.SUCCEEDED:
+            body = undo_drafts.claimed(body)
+        self._book.record(session.run_id, lambda _: [Draft(body, undo_id)], epoch=session.epoch)
+        if body.outcome is Outcome.UNKNOWN:
+            self.verify(session, action_id)
+
+    def _call(
+        self, session: Session, forward: ActionRow, undo: ActionRow, rung: Alternative, observation: Observation
+    ) -> Call:
+        offer = self._kit.catalog.get(forward.contract.capability)
+        question = self._flights.question(forward, offer)
+        return call_of(
+            question,
+            deadline_us=undo.deadline_us or 0,
+            still_wanted=lambda: self._sending.may_send(session, undo, UNDOING),
+            rung=rung.name,
+            undo_key=undo.idempotency_key,
+            undo_marker=undo.action_id,
+            observed=observation,
+        )
+
+    def _send_of(self, forward: ActionRow, rung: Alternative) -> Callable[[Call], Receipt]:
+        if rung.undo == "own":
+            return self._kit.catalog.get(forward.contract.capability).capability.undo
+        other = self._kit.catalog.get(rung.undo).capability
+        args = undo_drafts.inputs(forward, rung)
+        return lambda call: other.do(
+            replace(call, args=args, marker=call.undo_marker, idempotency_key=call.undo_key)
+        )
+
+    def _now(self, state: RunState) -> int:
+        return max(self._kit.clock.now_us(), state.run.ledger_us)
+
+    # --- after --------------------------------------------------------------------------------------------
+
+    def verify(self, session: Session, action_id: str) -> None:
+        """The separate read after an undo: only `absent` makes it compensated (rule 18)."""
+        self._kit.progress.reached("before_verify", session.run_id, action_id)
+        observation = self._looker.observe(session.run_id, action_id, session.epoch, "verify_undone")
+        if observation is None:
+            return
+
+        def decide(state: RunState) -> list[Draft]:
+            forward = state.actions[action_id]
+            undo = state.undo_of(forward)
+            drafts = [Draft(e.ProbeAnswered(purpose="verify_undone", observation=observation), action_id)]
+            if undo is None:
+                return drafts
+            drafts.append(Draft(e.ProbeSent(purpose="verify_undone", number=undo.probes + 1), undo.action_id))
+            return [*drafts, *self._after_look(state, forward, undo, observation)]
+
+        self._book.record(session.run_id, decide, epoch=session.epoch)
+        self._kit.progress.reached("after_verify", session.run_id, action_id)
+
+    def _after_look(
+        self, state: RunState, forward: ActionRow, undo: ActionRow, observation: Observation
+    ) -> list[Draft]:
+        now = self._now(state)
+        match observation.seen:
+            case "absent":
+                return [
+                    Draft(undo_drafts.seen(Outcome.SUCCEEDED, now, "verified_undone"), undo.action_id),
+                    Draft(undo_drafts.verified(forward, undo, observation, "undone", now), forward.action_id),
+                ]
+            case "diverged":
+                detail = observation.detail or "the system is in neither state after the undo"
+                return self._escalations.parked(state, forward, ParkedCause.DIVERGED, detail)
+            case "applied" | "many" if now >= settle_over_at_us(forward, undo):
+                return [Draft(undo_drafts.seen(Outcome.FAILED, now, "still_applied"), undo.action_id)]
+            case _:
+                return []
+
+    def late_check(self, session: Session, action_id: str) -> None:
+        """One more look at `call deadline + settle`: something may have landed after the verified undo (rule 18)."""
+        observation = self._looker.observe(session.run_id, action_id, session.epoch, "late_check")
+        if observation is None:
+            return
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            drafts = [Draft(e.ProbeAnswered(purpose="late_check", observation=observation), action_id)]
+            looks = len(action.contract.probe.schedule_seconds) if action.contract.probe else 0
+            if observation.seen in {"applied", "many"}:
+                drafts.append(Draft(e.EffectReappeared(observation=observation), action_id))
+            elif observation.seen != "inconclusive" or action.probes >= looks:
+                told = observation.seen == "inconclusive"
+                drafts.append(Draft(e.LateCheckDone(seen="inconclusive" if told else "absent"), action_id))
+            return drafts
+
+        self._book.record(session.run_id, decide, epoch=session.epoch)

@@ -1,0 +1,111 @@
+"""Bodies of forward actions, built in one place: what is planned, what is intended, what policy is asked about."""
+
+from __future__ import annotations
+
+from amends.core import events as e
+from amends.core.canonical import Json, canonical_bytes, normalise_map
+from amends.core.errors import InvalidInput
+from amends.core.identity import claim_of, idempotency_key
+from amends.core.order import inputs_from
+from amends.core.redaction import redact
+from amends.core.rows import ActionRow, RunState
+from amends.core.schedule import microseconds
+from amends.core.status import ActionKind
+from amends.runtime.asking import Subject
+from amends.runtime.kit import Kit
+from amends.runtime.resolving import Request, Resolved
+from amends.spi.capability import Prepared, Question
+
+
+def planned(state: RunState, resolved: Resolved, request: Request, prepared: Prepared, generation: int) -> e.ActionPlanned:
+    """The registration of a forward action: contract and compensation as they are now (rule 1)."""
+    contract, context = resolved.contract, resolved.offer.context
+    return e.ActionPlanned(
+        action_kind=ActionKind.DO,
+        capability=contract.capability,
+        adapter=context.name,
+        instance=context.instance,
+        environment=context.environment,
+        slot=resolved.slot,
+        label=resolved.label,
+        generation=generation,
+        args=resolved.args,
+        args_digest=resolved.args_digest,
+        input={**resolved.input, **normalise_map(prepared.input)},
+        resource=resolved.resource,
+        contract=contract,
+        depends_on=request.depends_on,
+        inputs_from=inputs_from(state, resolved.args),
+        claim=claim_of(contract, state.run.tenant, state.run.workflow, resolved.slot),
+        required=request.required,
+    )
+
+
+def first_intent(kit: Kit, run_id: str, resolved: Resolved, prepared: Prepared, generation: int) -> e.IntentRecorded:
+    """The intent of a call that was never sent."""
+    return e.IntentRecorded(
+        attempt=1,
+        idempotency_key=idempotency_key(run_id, ActionKind.DO, resolved.slot, generation),
+        deadline_us=kit.clock.now_us() + microseconds(resolved.contract.limits.timeout_seconds),
+        before_image=normalise_map(prepared.before),
+        allocated=normalise_map(prepared.allocated),
+        content_digest=prepared.content_digest,
+    )
+
+
+def next_intent(kit: Kit, action: ActionRow, prepared: Prepared | None, approval_id: str = "") -> e.IntentRecorded:
+    """The intent of a registered action: released from the outbox or a gate, or sent again under the same key."""
+    read = prepared or Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
+    return e.IntentRecorded(
+        attempt=action.attempt + 1,
+        idempotency_key=action.idempotency_key
+        or idempotency_key(action.run_id, action.kind, action.slot, action.generation),
+        deadline_us=kit.clock.now_us() + microseconds(action.contract.limits.timeout_seconds),
+        before_image=normalise_map(read.before),
+        allocated=normalise_map(read.allocated),
+        content_digest=read.content_digest,
+        approval_id=approval_id,
+    )
+
+
+def subject(resolved: Resolved, prepared: Prepared) -> Subject:
+    """What policy is asked about before an action is registered."""
+    return Subject(
+        contract=resolved.contract,
+        capability=resolved.contract.capability,
+        resource=resolved.resource,
+        environment=resolved.offer.context.environment,
+        input={**resolved.input, **normalise_map(prepared.input)},
+        subject_digest=prepared.subject_digest,
+    )
+
+
+def question_before(kit: Kit, run_id: str, action_id: str, args: dict[str, Json], timeout_seconds: float) -> Question:
+    """What `prepare` is told: nothing has been sent yet."""
+    return Question(
+        run_id=run_id,
+        action_id=action_id,
+        marker=action_id,
+        idempotency_key="",
+        args=args,
+        before={},
+        allocated={},
+        effect={},
+        after={},
+        reference="",
+        attempt=0,
+        sent_at_us=None,
+        timeout_seconds=timeout_seconds,
+        secret=kit.secrets.resolve,
+    )
+
+
+def refuse_unrecordable(kit: Kit, capability: str, prepared: Prepared) -> None:
+    """What is needed to undo must survive the ledger unchanged (rule 10). Raises `InvalidInput`."""
+    kept: dict[str, Json] = {"before": normalise_map(prepared.before), "allocated": normalise_map(prepared.allocated)}
+    canonical_bytes(kept)
+    if redact(kept, kit.secrets.revealed()) != kept:
+        raise InvalidInput(
+            f"the before-image of `{capability}` holds a secret, so it could not be restored",
+            hint="keep the secret out of the changed object, or change it by hand",
+        )

@@ -1,0 +1,239 @@
+"""Escalations: actions parked with a bounded work item, and people's named choices carried out (rules 16, 22, 31, 34)."""
+
+from __future__ import annotations
+
+from amends.core import events as e
+from amends.core import outcomes
+from amends.core.canonical import Json
+from amends.core.errors import Conflict, InvalidInput, UnknownName
+from amends.core.rows import ActionRow, EscalationRow, RunState
+from amends.core.schedule import microseconds
+from amends.core.status import ActionStatus, ParkedCause, RunStatus
+from amends.runtime.book import Book, Draft
+from amends.runtime.kit import Kit
+
+_S = ActionStatus
+
+CHOICES: dict[ParkedCause, tuple[str, ...]] = {
+    ParkedCause.UNKNOWN: ("it_happened", "it_did_not_happen", "look_again", "accept_as_is", "abandon"),
+    ParkedCause.DENIED: ("compensate", "accept_as_is", "it_did_not_happen", "withdraw", "abandon"),
+    ParkedCause.DIVERGED: ("look_again", "compensate", "accept_as_is", "it_did_not_happen", "abandon"),
+    ParkedCause.UNDO_FAILED: ("compensate", "already_undone", "accept_as_is", "abandon"),
+    ParkedCause.UNREGISTERED: ("already_undone", "accept_as_is", "abandon"),
+    ParkedCause.ADAPTER_UNAVAILABLE: ("look_again", "compensate", "already_undone", "accept_as_is", "abandon"),
+    ParkedCause.POLICY_CHANGED: ("compensate", "look_again", "accept_as_is", "withdraw", "abandon"),
+}
+NEEDS_EVIDENCE = frozenset({"it_happened", "it_did_not_happen", "already_undone"})
+
+
+class Escalations:
+    """The bounded queue of what waits for a person."""
+
+    def __init__(self, kit: Kit, book: Book) -> None:
+        self._kit = kit
+        self._book = book
+
+    def park(self, run_id: str, action_id: str, cause: ParkedCause, detail: str, epoch: int) -> RunState:
+        """Stop automation for one action, with an open escalation that says why."""
+        return self._book.record(
+            run_id, lambda state: self.parked(state, state.actions[action_id], cause, detail), epoch=epoch
+        )
+
+    def parked(self, state: RunState, action: ActionRow, cause: ParkedCause, detail: str) -> list[Draft]:
+        """The drafts that park an action: one open item per (run, action, cause) (rule 16)."""
+        drafts = [Draft(e.ActionParked(cause=cause, detail=detail), action.action_id)]
+        if not self._is_open(state, action.action_id, cause.value):
+            drafts.append(self._opened(state, action, cause.value, detail, CHOICES[cause]))
+        return drafts
+
+    def escalate_inverse(self, run_id: str, action_id: str, target_id: str, epoch: int) -> RunState:
+        """A model proposed an inverse that nobody registered: a person reconciles (rule 11)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            action, target = state.actions[action_id], state.actions[target_id]
+            detail = f"`{action.capability}` was proposed against `{target.capability}` on `{target.resource}`"
+            return [self._opened(state, action, "unregistered_inverse", detail, ("acknowledge", "abandon"))]
+
+        return self._book.record(run_id, decide, epoch=epoch)
+
+    def _is_open(self, state: RunState, action_id: str, cause: str) -> bool:
+        return any(
+            item.action_id == action_id and item.cause == cause and item.status != "resolved"
+            for item in state.escalations.values()
+        )
+
+    def _opened(
+        self, state: RunState, action: ActionRow, cause: str, detail: str, choices: tuple[str, ...]
+    ) -> Draft:
+        rule = action.contract.escalation
+        now = max(self._kit.clock.now_us(), state.run.ledger_us)
+        body = e.EscalationOpened(
+            escalation_id=self._kit.ids.new(),
+            cause=cause,
+            queue=rule.queue,
+            owner=rule.owner or state.run.owner,
+            deadline_us=now + microseconds(rule.deadline_seconds),
+            known=_known(action),
+            in_doubt=detail,
+            proposed=_proposed(cause),
+            choices=choices,
+            evidence=_evidence(action),
+        )
+        return Draft(body, action.action_id)
+
+    # --- resolving escalations ----------------------------------------------------------------------------
+
+    def resolve(
+        self,
+        run_id: str,
+        escalation_id: str,
+        choice: str,
+        *,
+        by: str,
+        channel: str,
+        comment: str = "",
+        evidence: str = "",
+        reference: str = "",
+    ) -> RunState:
+        """Carry out a person's named choice; compare-and-set on the item (rule 31)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            item = self._item(state, escalation_id)
+            if choice not in item.choices:
+                raise InvalidInput(f"`{choice}` is not a choice here", hint=f"choose one of {', '.join(item.choices)}")
+            if choice in NEEDS_EVIDENCE and not evidence:
+                raise InvalidInput(f"`{choice}` needs evidence", hint="say where you looked: --evidence '…'")
+            action = state.actions[item.action_id]
+            drafts = self._carry_out(state, action, choice, by, comment, evidence, reference)
+            resolved = e.EscalationResolved(
+                escalation_id=escalation_id, choice=choice, by=by, channel=channel, comment=comment, evidence=evidence
+            )
+            return [*drafts, Draft(resolved, item.action_id), *self._waking(state, choice, by)]
+
+        return self._book.record(run_id, decide)
+
+    def acknowledge(self, run_id: str, escalation_id: str, *, by: str, channel: str) -> RunState:
+        """A person has seen it: paging stops; it stays open."""
+
+        def decide(state: RunState) -> list[Draft]:
+            item = self._item(state, escalation_id)
+            body = e.EscalationAcknowledged(escalation_id=escalation_id, by=by, channel=channel)
+            return [Draft(body, item.action_id)] if item.status == "open" else []
+
+        return self._book.record(run_id, decide)
+
+    def _item(self, state: RunState, escalation_id: str) -> EscalationRow:
+        item = state.escalations.get(escalation_id)
+        if item is None:
+            raise UnknownName(f"no escalation `{escalation_id}`", hint="`amends inbox list` shows what waits")
+        if item.status == "resolved":
+            raise Conflict(
+                f"`{item.by}` already decided `{item.choice}`",
+                hint="nothing is left to decide",
+                by=item.by,
+                choice=item.choice,
+            )
+        return item
+
+    def _carry_out(
+        self, state: RunState, action: ActionRow, choice: str, by: str, comment: str, evidence: str, reference: str
+    ) -> list[Draft]:
+        now = max(self._kit.clock.now_us(), state.run.ledger_us)
+        action_id = action.action_id
+        if action.status is not _S.NEEDS_HUMAN:
+            return []
+        match choice:
+            case "it_happened" | "it_did_not_happen":
+                body = outcomes.said_by_person(
+                    choice == "it_happened", at_us=now, by=by, evidence=evidence, reference=reference
+                )
+                return [Draft(body, action_id)]
+            case "already_undone":
+                return [Draft(e.CompensationVerified(how="person"), action_id)]
+            case "accept_as_is":
+                return [Draft(e.ActionAccepted(by=by, comment=comment), action_id)]
+            case "withdraw" if not action.ever_sent:
+                return [Draft(e.ActionWithdrawn(reason=comment or "withdrawn by a person", by=by), action_id)]
+            case "compensate" | "look_again":
+                return [Draft(e.ActionReopened(reason=choice, by=by), action_id)]
+            case "abandon":
+                return []
+            case _:
+                raise InvalidInput(f"`{choice}` does not apply to an action that was sent", hint="choose another")
+
+    def _waking(self, state: RunState, choice: str, by: str) -> list[Draft]:
+        if choice == "abandon" and state.run.status in {RunStatus.NEEDS_HUMAN, RunStatus.RECOVERING}:
+            return [Draft(e.RunMoved(to=RunStatus.ABANDONED, reason="abandoned by a person", by=by))]
+        if state.run.status is RunStatus.NEEDS_HUMAN:
+            to = RunStatus.COMMITTING if state.run.forward else RunStatus.RECOVERING
+            return [Draft(e.RunMoved(to=to, reason=f"a person decided: {choice}", by=by))]
+        return []
+
+    def resolved(
+        self, state: RunState, action_id: str, choice: str, by: str, comment: str, evidence: str
+    ) -> list[Draft]:
+        drafts = [
+            Draft(
+                e.EscalationResolved(
+                    escalation_id=item.escalation_id,
+                    choice=choice,
+                    by=by,
+                    channel="engine",
+                    comment=comment,
+                    evidence=evidence,
+                ),
+                action_id,
+            )
+            for item in state.escalations.values()
+            if item.action_id == action_id and item.status != "resolved"
+        ]
+        return [*drafts, *self._waking(state, choice, by)]
+
+    # --- bounds -------------------------------------------------------------------------------------------
+
+    def queue_full(self) -> bool:
+        """True if no more consequential runs may start until people have caught up (rule 16)."""
+        limit = self._kit.settings.max_open_escalations
+        return len(self._kit.journal.rows("escalation", active=True, limit=limit)) >= limit
+
+
+
+def _known(action: ActionRow) -> str:
+    evidence = action.evidence[-1] if action.evidence else None
+    seen = f"; last evidence: {evidence.code} ({evidence.source})" if evidence else ""
+    return f"`{action.capability}` on `{action.resource}` is `{action.status}`, outcome `{action.outcome}`{seen}"
+
+
+def _proposed(cause: str) -> str:
+    proposals = {
+        "unknown": "look into the system itself and say whether it happened",
+        "denied": "ask the policy's owner, or decide what should stand",
+        "diverged": "compare with the before- and after-image: somebody changed it since",
+        "undo_failed": "undo it by hand, or accept it",
+        "unregistered": "no inverse is registered: undo it by hand, or accept it",
+        "adapter_unavailable": "bring the adapter back, then look again",
+        "policy_changed": "the policy changed since: decide under the new one",
+        "unregistered_inverse": "check what the agent wanted to take back; nothing was sent",
+    }
+    return proposals.get(cause, "look at the evidence and decide")
+
+
+def _evidence(action: ActionRow) -> dict[str, Json]:
+    facts: dict[str, Json] = {
+        "reference": action.reference,
+        "attempts": action.attempt,
+        "probes": action.probes,
+        "policy_version": action.decided.policy_version if action.decided else "",
+        "policy_ids": list(action.decided.policy_ids) if action.decided else [],
+    }
+    if action.observation is not None:
+        facts["observed"] = action.observation.seen
+    for name in action.contract.escalation.evidence_fields:
+        facts[name] = action.effect.get(name, action.args.get(name))
+    return facts
+
+
+def open_items(kit: Kit, *, limit: int = 1000) -> tuple[EscalationRow, ...]:
+    """Every open escalation, oldest first."""
+    rows = kit.journal.rows("escalation", active=True, limit=limit)
+    return tuple(EscalationRow.model_validate_json(row.body) for row in rows)

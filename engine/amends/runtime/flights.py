@@ -1,0 +1,161 @@
+"""Flights: calls on adapters, made on threads of their own and shielded from whoever waits (rules 3 and 9).
+
+A caller may give up waiting; the thread goes on, and what it learns is recorded all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from dataclasses import fields
+from typing import TypeVar
+
+from amends.core import outcomes
+from amends.core.errors import AmendsError
+from amends.core.events import OutcomeRecorded
+from amends.core.evidence import Observation
+from amends.core.rows import ActionRow
+from amends.runtime.kit import Kit, Offer
+from amends.spi.capability import Accepted, Call, Done, NotSent, Question, Receipt, Refused
+
+T = TypeVar("T")
+
+
+class Flights:
+    """Starts calls; at most `max_parallel_calls` at once."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._places = threading.BoundedSemaphore(kit.settings.max_parallel_calls)
+
+    def launch(self, work: Callable[[], T], name: str) -> Future[T]:
+        """Run `work` on a thread of its own. The future's result or exception is `work`'s."""
+        future: Future[T] = Future()
+
+        def body() -> None:
+            with self._places:
+                try:
+                    result = work()
+                except BaseException as error:  # noqa: BLE001 - SystemExit of an adapter must not lose the outcome
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+
+        threading.Thread(target=body, name=name, daemon=True).start()
+        return future
+
+    def question(self, action: ActionRow, offer: Offer, *, of: ActionRow | None = None) -> Question:
+        """What an adapter is told when it reads about an action (`of`: the forward action of an undo)."""
+        subject = of or action
+        return Question(
+            run_id=subject.run_id,
+            action_id=subject.action_id,
+            marker=subject.of if subject.kind.value == "duplicate" else subject.action_id,
+            idempotency_key=subject.idempotency_key,
+            args=subject.args,
+            before=subject.before_image,
+            allocated=subject.allocated,
+            effect=subject.effect,
+            after=subject.after_image,
+            reference=subject.reference,
+            attempt=subject.attempt,
+            sent_at_us=subject.sent_us,
+            timeout_seconds=offer.contract.limits.timeout_seconds,
+            secret=self._kit.secrets.resolve,
+        )
+
+    def observe(self, ask: Callable[[Question], Observation], question: Question) -> Observation:
+        """One read, bounded in time; whatever goes wrong is `inconclusive`."""
+        flight = self.launch(lambda: ask(question), f"probe-{question.action_id[-6:]}")
+        try:
+            return flight.result(timeout=question.timeout_seconds + 1.0)
+        except TimeoutError:
+            return Observation(seen="inconclusive", detail="no answer in time")
+        except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
+            return Observation(seen="inconclusive", detail=describe(error))
+
+
+def classified(
+    send: Callable[[Call], Receipt], call: Call, at_us: Callable[[], int], action: ActionRow
+) -> OutcomeRecorded:
+    """Make the call and say what its answer proves: the one place where an exception becomes an outcome (rule 3)."""
+    try:
+        receipt = send(call)
+        if inspect.isawaitable(receipt):  # an adapter may write `async def do`
+            receipt = asyncio.run(_awaited(receipt))
+    except NotSent as error:
+        return outcomes.not_sent(at_us=at_us(), code=error.code, detail=describe(error))
+    except Refused as error:
+        return outcomes.refused(
+            at_us=at_us(),
+            code=error.code,
+            detail=describe(error),
+            again=error.again,
+            retry_after_seconds=error.retry_after_seconds,
+        )
+    except BaseException as error:  # noqa: BLE001 - unknown until proven otherwise, whatever it is called
+        return outcomes.lost(at_us=at_us(), code=code_of(error), detail=describe(error))
+    return _received(receipt, action, at_us())
+
+
+async def _awaited(receipt: Awaitable[Receipt]) -> Receipt:
+    return await receipt
+
+
+def _received(receipt: Receipt, action: ActionRow, at_us: int) -> OutcomeRecorded:
+    match receipt:
+        case Done():
+            return outcomes.answered(
+                action.contract,
+                at_us=at_us,
+                reference=receipt.reference,
+                effect=receipt.effect,
+                output=receipt.output or receipt.effect,
+                after=receipt.after,
+                parts=receipt.parts,
+            )
+        case Accepted():
+            return outcomes.accepted(
+                at_us=at_us, operation=receipt.operation, effect=receipt.effect, reference=receipt.reference
+            )
+
+
+def code_of(error: BaseException) -> str:
+    """A short word for an exception: its own `code`, or its class in snake case."""
+    code = getattr(error, "code", None)
+    if isinstance(code, str) and code:
+        return code
+    name = type(error).__name__
+    return "".join(f"_{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(name))
+
+
+def describe(error: BaseException) -> str:
+    """The error in words, bounded; secrets are masked when it is written."""
+    text = error.message if isinstance(error, AmendsError) else str(error)
+    return (text or type(error).__name__)[:500]
+
+
+def call_of(
+    question: Question,
+    *,
+    deadline_us: int,
+    still_wanted: Callable[[], bool],
+    rung: str = "",
+    undo_key: str = "",
+    undo_marker: str = "",
+    observed: Observation | None = None,
+) -> Call:
+    """A `Call` that knows what its `Question` knows."""
+    known = {item.name: getattr(question, item.name) for item in fields(Question)}
+    return Call(
+        **known,
+        deadline_us=deadline_us,
+        still_wanted=still_wanted,
+        rung=rung,
+        undo_key=undo_key,
+        undo_marker=undo_marker,
+        observed=observed,
+    )

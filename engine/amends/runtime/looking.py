@@ -1,0 +1,132 @@
+"""Looking: authorized, recorded, bounded reads of the real system, and what follows from them (rules 7, 17, 18)."""
+
+from __future__ import annotations
+
+from amends.core import events as e
+from amends.core import outcomes
+from amends.core.canonical import Json
+from amends.core.evidence import Decision, Evidence, Observation
+from amends.core.rows import ActionRow, RunState
+from amends.core.status import TRANSITIONS, ActionKind, Move, Outcome, ParkedCause
+from amends.runtime.asking import Policy, subject_of
+from amends.runtime.book import Book, Draft
+from amends.runtime.flights import Flights
+from amends.runtime.kit import Kit
+
+
+class Looker:
+    """Asks the real system about one action at a time."""
+
+    def __init__(self, kit: Kit, book: Book, policy: Policy, flights: Flights) -> None:
+        self._kit = kit
+        self._book = book
+        self._policy = policy
+        self._flights = flights
+
+    def reconcile(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose = "reconcile") -> RunState:
+        """Look at an action whose outcome is open and record what the look proves; twins become actions (rule 7)."""
+        observation = self.observe(run_id, action_id, epoch, purpose)
+        if observation is None:
+            return self._book.state(run_id)
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            now = max(self._kit.clock.now_us(), state.run.ledger_us)
+            drafts = [Draft(e.ProbeAnswered(purpose=purpose, observation=observation), action_id)]
+            proven = None
+            if action.outcome in {Outcome.UNKNOWN, Outcome.FAILED}:
+                proven = outcomes.observed(action, observation, at_us=now, dead_since_us=state.run.dead_since_us)
+            if proven is not None:
+                drafts.append(Draft(proven, action_id))
+            drafts.extend(self._twins(state, action, observation, now))
+            return drafts
+
+        return self._book.record(run_id, decide, epoch=epoch)
+
+    def observe(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose) -> Observation | None:
+        """Authorize, record and ask. `None` if policy denied the read: the action is parked then."""
+        state = self._book.state(run_id)
+        action = state.actions[action_id]
+        decision = self._policy.probe(state.run, subject_of(action))
+        if not decision.allowed:
+            self._denied(run_id, action_id, epoch, decision)
+            return None
+
+        def sent(state: RunState) -> list[Draft]:
+            number = state.actions[action_id].probes + 1
+            return [
+                Draft(e.DecisionRecorded(phase="probe", decision=decision), action_id),
+                Draft(e.ProbeSent(purpose=purpose, number=number), action_id),
+            ]
+
+        state = self._book.record(run_id, sent, epoch=epoch)
+        self._kit.progress.reached("before_probe", run_id, action_id)
+        observation = self._ask(state, action_id, purpose)
+        self._kit.progress.reached("after_probe", run_id, action_id)
+        return observation
+
+    def _ask(self, state: RunState, action_id: str, purpose: e.ProbePurpose) -> Observation:
+        action = state.actions[action_id]
+        offer = self._kit.catalog.get(action.contract.capability)
+        verifying = purpose in {"verify_undone", "late_check"}
+        ask = offer.capability.verify_undone if verifying else offer.capability.probe
+        return self._flights.observe(ask, self._flights.question(action, offer))
+
+    def _denied(self, run_id: str, action_id: str, epoch: int, decision: Decision) -> None:
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            drafts = [Draft(e.DecisionRecorded(phase="probe", decision=decision), action_id)]
+            if (action.status, Move.PARK) in TRANSITIONS:
+                detail = f"the read was refused by policy: {decision.code}"
+                drafts.append(Draft(e.ActionParked(cause=ParkedCause.DENIED, detail=detail), action_id))
+            return drafts
+
+        self._book.record(run_id, decide, epoch=epoch)
+
+    def _twins(self, state: RunState, action: ActionRow, observation: Observation, now_us: int) -> list[Draft]:
+        if observation.seen != "many" or action.kind is not ActionKind.DO:
+            return []
+        own = action.reference or observation.reference
+        known = {own} | {a.reference for a in state.actions.values() if a.of == action.action_id}
+        drafts: list[Draft] = []
+        for reference in observation.twins:
+            if reference in known or not outcomes.valid_reference(action.contract, reference):
+                continue
+            twin_id = self._kit.ids.new()
+            drafts += [
+                Draft(_twin_planned(action, reference), twin_id),
+                Draft(_twin_found(action, observation, reference, now_us), twin_id),
+            ]
+        return drafts
+
+
+def _twin_planned(action: ActionRow, reference: str) -> e.ActionPlanned:
+    return e.ActionPlanned(
+        action_kind=ActionKind.DUPLICATE,
+        of=action.action_id,
+        capability=action.capability,
+        adapter=action.adapter,
+        instance=action.instance,
+        environment=action.environment,
+        slot=f"{action.slot}~{reference}",
+        generation=action.generation,
+        args=action.args,
+        args_digest=action.args_digest,
+        input=action.input,
+        resource=action.resource,
+        contract=action.contract,
+        depends_on=action.depends_on if action.depends_on is not None else action.after,
+        inputs_from=action.inputs_from,
+    )
+
+
+def _twin_found(action: ActionRow, observation: Observation, reference: str, now_us: int) -> e.OutcomeRecorded:
+    effect: dict[str, Json] = dict(observation.effect)
+    if action.contract.reference is not None:
+        effect[action.contract.reference.field] = reference
+    return e.OutcomeRecorded(
+        outcome=Outcome.SUCCEEDED,
+        evidence=Evidence(source="probe", strength="authoritative", at_us=now_us, code="twin_found"),
+        effect=effect,
+        reference=reference,
+    )

@@ -1,0 +1,200 @@
+"""Sending: the call itself, on a thread of its own, and the recording of whatever comes of it (rules 3, 9, 13)."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from amends.core import events as e
+from amends.core import outcomes
+from amends.core.errors import Fenced, SystemUnavailable
+from amends.core.rows import ActionRow, RunRow, RunState
+from amends.core.status import ActionKind, ActionStatus, Outcome, RunStatus
+from amends.ports.journal import RowKey
+from amends.runtime.book import Book, Draft
+from amends.runtime.flights import Flights, call_of, classified
+from amends.runtime.kit import Kit
+from amends.runtime.looking import Looker
+from amends.runtime.results import CallResult, result_of
+from amends.runtime.sessions import Session
+from amends.spi.capability import Call
+
+_S = ActionStatus
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
+    session: Session
+    action_id: str
+    attempt: int
+    body: e.OutcomeRecorded
+
+
+class Sending:
+    """Makes forward calls, releases and corrections. An outcome that cannot be written is kept and retried; until it
+    is written no new intent is accepted (rule 9)."""
+
+    def __init__(self, kit: Kit, book: Book, flights: Flights, looker: Looker) -> None:
+        self._kit = kit
+        self._book = book
+        self._flights = flights
+        self._looker = looker
+        self._unwritten: deque[_Unwritten] = deque()
+        self._lock = threading.Lock()
+        self._in_flight: dict[str, Future[CallResult]] = {}
+
+    def in_flight(self, action_id: str) -> Future[CallResult] | None:
+        """The running call of an action of this process, to wait for instead of calling again."""
+        with self._lock:
+            return self._in_flight.get(action_id)
+
+    def send(
+        self, session: Session, action_id: str, wanted: Callable[[], bool], *, allowed: frozenset[RunStatus]
+    ) -> Future[CallResult]:
+        """Start the call of a durable intent. The future answers once its outcome is recorded; it never raises for
+        what the call did."""
+        action = self._book.state(session.run_id).actions[action_id]
+        offer = self._kit.catalog.get(action.contract.capability)
+        call = self._call(session, action, wanted, allowed)
+
+        def work() -> CallResult:
+            self._kit.progress.reached("before_call", session.run_id, action_id)
+            body = classified(offer.capability.do, call, self._kit.clock.now_us, action)
+            self._kit.progress.reached("after_call", session.run_id, action_id)
+            return self.landed(session, action_id, action.attempt, body)
+
+        with self._lock:
+            flight = self._flights.launch(work, f"call-{action_id[-6:]}")
+            self._in_flight[action_id] = flight
+        flight.add_done_callback(lambda _: self._gone(action_id))
+        return flight
+
+    def landed(self, session: Session, action_id: str, attempt: int, body: e.OutcomeRecorded) -> CallResult:
+        """Record an outcome, in time or late; then confirm it by a read where the answer itself is no proof."""
+        self._kit.progress.reached("before_outcome", session.run_id, action_id)
+        try:
+            state = self._write(session, action_id, attempt, body)
+        except SystemUnavailable:
+            with self._lock:
+                self._unwritten.append(_Unwritten(session, action_id, attempt, body))
+            return _not_written(self._book, session.run_id, action_id)
+        self._kit.progress.reached("after_outcome", session.run_id, action_id)
+        action = state.actions[action_id]
+        if self._to_confirm(action, body):
+            state = self._looker.reconcile(session.run_id, action_id, session.epoch, "confirm")
+        return result_of(state.actions[action_id])
+
+    def _write(self, session: Session, action_id: str, attempt: int, body: e.OutcomeRecorded) -> RunState:
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            if action.status is _S.RUNNING and action.attempt == attempt:
+                return [Draft(body, action_id)]
+            drafts = [Draft(outcomes.late(body), action_id)]
+            heard = action.model_copy(
+                update={
+                    "late": (*action.late, body.evidence),
+                    "late_outcome": body.outcome,
+                    "late_effect": body.effect,
+                    "late_reference": body.reference,
+                }
+            )
+            folded = outcomes.folded_late(heard, at_us=max(self._kit.clock.now_us(), state.run.ledger_us))
+            if folded is not None:
+                drafts.append(Draft(folded, action_id))
+            return drafts
+
+        try:
+            return self._book.record(session.run_id, decide, epoch=session.epoch)
+        except Fenced:
+            late = [Draft(outcomes.late(body), action_id)]
+            return self._book.record(session.run_id, lambda _: late, event_epoch=session.epoch)
+
+    def give_up_waiting(self, session: Session, action_id: str, code: str) -> CallResult:
+        """The caller waits no longer: a call still in flight becomes `unknown`; its thread goes on (rule 3)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            if action.status is not _S.RUNNING:
+                return []
+            detail = "the caller stopped waiting; the call may still land"
+            return [Draft(outcomes.lost(at_us=self._kit.clock.now_us(), code=code, detail=detail), action_id)]
+
+        state = self._book.record(session.run_id, decide, epoch=session.epoch)
+        return result_of(state.actions[action_id])
+
+    def flush(self) -> None:
+        """Write the outcomes kept back. Raises `JournalUnavailable` or `JournalBusy` while that does not work."""
+        while True:
+            with self._lock:
+                if not self._unwritten:
+                    return
+                kept = self._unwritten[0]
+            self._write(kept.session, kept.action_id, kept.attempt, kept.body)
+            with self._lock:
+                self._unwritten.popleft()
+
+    @property
+    def unwritten(self) -> int:
+        """How many outcomes wait for the journal."""
+        with self._lock:
+            return len(self._unwritten)
+
+    def _gone(self, action_id: str) -> None:
+        with self._lock:
+            self._in_flight.pop(action_id, None)
+
+    def _to_confirm(self, action: ActionRow, body: e.OutcomeRecorded) -> bool:
+        probe = action.contract.probe
+        if probe is None or action.kind is ActionKind.UNDO:
+            return False
+        if action.outcome is Outcome.SUCCEEDED:
+            return probe.counts
+        return action.outcome is Outcome.UNKNOWN and body.evidence.code == "answer_is_no_proof"
+
+    # --- the call and its last check ----------------------------------------------------------------------
+
+    def _call(
+        self, session: Session, action: ActionRow, wanted: Callable[[], bool], allowed: frozenset[RunStatus]
+    ) -> Call:
+        offer = self._kit.catalog.get(action.contract.capability)
+        return call_of(
+            self._flights.question(action, offer),
+            deadline_us=action.deadline_us or 0,
+            still_wanted=lambda: wanted() and self.may_send(session, action, allowed),
+        )
+
+    def may_send(self, session: Session, action: ActionRow, allowed: frozenset[RunStatus]) -> bool:
+        """The last check, immediately before the first byte: cancel, lease, deadline, freeze, pause (rule 3)."""
+        now = self._kit.clock.now_us()
+        if session.cancelled.is_set() or now >= (action.deadline_us or 0) or now >= session.lease_until_us:
+            return False
+        stored = self._kit.journal.row(RowKey("run", session.run_id))
+        if stored is None or stored.epoch != session.epoch:
+            return False
+        run = RunRow.model_validate_json(stored.body)
+        return run.status in allowed and not self._paused(run, allowed)
+
+    def _paused(self, run: RunRow, allowed: frozenset[RunStatus]) -> bool:
+        if RunStatus.RECOVERING in allowed:
+            return False  # recovery goes on under a pause (rule 15)
+        rows = (self._kit.journal.row(key) for key in pause_keys(run))
+        return any(row is not None and row.active for row in rows)
+
+
+def pause_keys(run: RunRow) -> tuple[RowKey, ...]:
+    """The rows that must not be active when a forward intent is written or sent (rule 15)."""
+    return (
+        RowKey("pause", "all"),
+        RowKey("pause", f"tenant:{run.tenant}"),
+        RowKey("pause", f"workflow:{run.workflow}"),
+        RowKey("quarantine", run.run_id),
+    )
+
+
+def _not_written(book: Book, run_id: str, action_id: str) -> CallResult:
+    """The caller is told `unknown`: what happened is known here, but not durably."""
+    action = book.last_known(run_id).actions[action_id]
+    return result_of(action.model_copy(update={"status": _S.UNKNOWN, "outcome": Outcome.UNKNOWN}))

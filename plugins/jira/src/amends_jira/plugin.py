@@ -6,6 +6,7 @@ from importlib.resources import files
 
 from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
 from amends.spi.http import HttpSender
+from amends_jira import contracts
 from amends_jira.assign import Assign
 from amends_jira.client import Jira
 from amends_jira.comment import Comment, IssueCorrection
@@ -25,13 +26,18 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
 
 @hookimpl
 def amends_register_policies(context: AdapterContext, registry: Registry) -> None:
-    """Default least-privilege policies of the namespace `Jira`, with their tests."""
-    del context
-    folder = files("amends_jira") / "policies"
+    """Default least-privilege policies of the namespace `Jira`, with their tests.
+
+    A release is only spoken of where the site's options make the call irreversible: otherwise there is no such action.
+    """
+    options = JiraOptions.model_validate(dict(context.options))
+    calls = {"transition": contracts.transition, "comment": contracts.comment, "create": contracts.create}
+    released = [name for name, contract in calls.items() if contract(options).irreversible]
+    names = ["jira", *(f"release_{name}" for name in released)]
     registry.policies(
         PolicyContribution(
-            policies={"jira.cedar": (folder / "jira.cedar").read_text(encoding="utf-8")},
-            tests={"jira.policytest.json": (folder / "jira.policytest.json").read_text(encoding="utf-8")},
+            policies={f"{name}.cedar": _text(f"{name}.cedar") for name in names},
+            tests={f"{name}.policytest.json": _text(f"{name}.policytest.json") for name in names},
         )
     )
 
@@ -41,3 +47,7 @@ def amends_register_doctor(context: AdapterContext, registry: Registry) -> None:
     """`myself`."""
     options = JiraOptions.model_validate(dict(context.options))
     registry.doctor(lambda: examine(options, HttpSender(), context.secret))
+
+
+def _text(name: str) -> str:
+    return (files("amends_jira") / "policies" / name).read_text(encoding="utf-8")

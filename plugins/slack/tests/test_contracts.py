@@ -1,0 +1,115 @@
+"""The contracts are complete."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from amends.core.registration import check, refusals
+from amends.spi import SPI_VERSION, AdapterContext
+from amends.testing.policies import policy_problems
+from amends_slack import contracts, plugin
+from amends_slack.options import SlackOptions
+
+OPTIONS = SlackOptions()
+ALL = [
+    contracts.post,
+    contracts.reply,
+    contracts.update,
+    contracts.delete,
+    contracts.schedule,
+    contracts.correction,
+    contracts.note,
+]
+
+
+@pytest.mark.parametrize("contract", ALL, ids=lambda make: make.__name__)
+def test_a_contract_gives_no_reason_to_refuse_it(contract):
+    """Every capability can be taken back and verified, or leaves through the outbox with a complete signal."""
+    assert refusals(contract(OPTIONS)) == ()
+
+
+def test_no_two_contracts_clash():
+    """Together they register: no policy action is in two phases."""
+    check(make(OPTIONS) for make in ALL)
+
+
+def test_a_posts_correction_ladder_is_declared_in_order():
+    """Delete, else mark as withdrawn, else say so in the thread, else a person (S-01)."""
+    ladder = contracts.post(OPTIONS).compensation
+    assert [(rung.name, rung.undo) for rung in ladder] == [
+        ("delete", "own"),
+        ("withdraw", "own"),
+        ("thread_correction", "correct"),
+        ("person", "escalate"),
+    ]
+
+
+def test_messages_wait_for_success_and_removals_for_a_person():
+    """Nothing irreversible leaves at once."""
+    assert contracts.post(OPTIONS).release.mode == "on_success"
+    assert contracts.delete(OPTIONS).release.mode == "on_approval"
+    assert contracts.schedule(OPTIONS).release is None
+
+
+@pytest.mark.parametrize("token", ["xoxb-123", "", "SLACK_BOT_TOKEN"])
+def test_a_token_in_the_configuration_is_refused(token):
+    """The option holds a reference, never the value (rule 10)."""
+    with pytest.raises(ValidationError):
+        SlackOptions(token=token)
+
+
+def test_an_unknown_option_is_refused():
+    """A misspelt option must not be ignored."""
+    with pytest.raises(ValidationError):
+        SlackOptions.model_validate({"chanel": "C1"})
+
+
+class Kept:
+    """A registry that keeps what it is handed."""
+
+    def __init__(self) -> None:
+        self.capabilities = []
+        self.contributions = []
+        self.examinations = []
+
+    def capability(self, capability):
+        self.capabilities.append(capability)
+
+    def policies(self, contribution):
+        self.contributions.append(contribution)
+
+    def doctor(self, examine):
+        self.examinations.append(examine)
+
+
+def context(**options):
+    return AdapterContext("slack", "main", "acme", "test", options, lambda reference: "secret", ".")
+
+
+def test_the_hooks_register_everything_once():
+    """Five capabilities, a corrector per scheme, policies with tests, one examination."""
+    kept = Kept()
+    plugin.amends_register_capabilities(context(), kept)
+    plugin.amends_register_policies(context(), kept)
+    plugin.amends_register_doctor(context(), kept)
+    names = [capability.contract.capability for capability in kept.capabilities]
+    assert names == [make(OPTIONS).capability for make in ALL]
+    assert {c.scheme for c in kept.capabilities if hasattr(c, "scheme")} == {"slack", "person"}
+    assert len(kept.contributions) == len(kept.examinations) == 1
+    assert SPI_VERSION.startswith("1.")
+
+
+def test_the_default_policies_load_and_their_tests_pass():
+    """Strictly validated against the schema generated from these contracts, with the baseline in force."""
+    kept = Kept()
+    plugin.amends_register_policies(context(), kept)
+    assert policy_problems("slack", (make(OPTIONS) for make in ALL), kept.contributions[0]) == []
+
+
+def test_no_default_policy_lets_an_agent_correct():
+    """Corrections are recovery's alone (rule 21)."""
+    kept = Kept()
+    plugin.amends_register_policies(context(), kept)
+    rules = [line for line in kept.contributions[0].policies["slack.cedar"].splitlines() if not line.startswith("//")]
+    assert not any("slack.correction" in line or "slack.note" in line for line in rules)

@@ -45,7 +45,7 @@ def normalise(value: object, path: str = "$", depth: int = 0) -> Json:
     if isinstance(value, str):
         return _text(value, path)
     if isinstance(value, int):
-        return value if abs(value) <= _SAFE_INTEGER else str(value)
+        return _integer(value)
     if isinstance(value, float):
         return _number(value, path)
     if isinstance(value, Decimal):
@@ -109,9 +109,11 @@ def _text(value: str, path: str) -> str:
 def _number(value: float, path: str) -> Json:
     if not math.isfinite(value):
         raise InvalidInput(f"number at `{path}` is not finite", hint="send a number or null", path=path)
-    if value.is_integer() and abs(value) <= _SAFE_INTEGER:
-        return int(value)
-    return value
+    return _integer(int(value)) if value.is_integer() else value
+
+
+def _integer(value: int) -> Json:
+    return value if abs(value) <= _SAFE_INTEGER else str(value)
 
 
 def _decimal(value: Decimal, path: str) -> str:

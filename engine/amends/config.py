@@ -88,10 +88,10 @@ class AdapterSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    plugin: str = Field(min_length=1)
-    instance: str = ""
-    tenant: str = ""
-    environment: str = ""
+    plugin: str = ""  # the entry point's name; empty: the section's own name
+    instance: str = ""  # empty: the section's name
+    tenant: str = ""  # empty: the project's
+    environment: str = ""  # empty: the project's
 
     @property
     def options(self) -> dict[str, Json]:

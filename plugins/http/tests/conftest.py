@@ -61,6 +61,7 @@ class Driver:
     capability: Capability
     args: Mapping[str, Any]
     action: str = "act-1"
+    action_id: str = ""  # a twin's own id: it is looked up under the marker of the action it is a twin of
     timeout_seconds: float = 3.0
     before: dict[str, Json] = field(default_factory=dict)
     after: dict[str, Json] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Driver:
         arguments = self.capability.arguments.model_validate(dict(self.args)).model_dump(mode="json")
         known: dict[str, Any] = {
             "run_id": "run-1",
-            "action_id": self.action,
+            "action_id": self.action_id or self.action,
             "marker": self.action,
             "idempotency_key": f"key-{self.action}",
             "args": normalise_map(arguments),

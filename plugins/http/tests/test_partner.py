@@ -185,12 +185,25 @@ def test_two_effects_of_one_call_are_counted(partner, driver):
     assert seen.seen == "many"
     assert len(set(seen.twins)) == 2
     twin = next(reference for reference in seen.twins if reference != reserve.reference)
-    other = driver("reserve_inventory", "act-2", **RESERVE)
+    other = driver("reserve_inventory", "act-1", **RESERVE)
+    other.action_id = "twin-1"
     other.reference = twin
     assert other.probe().seen == "applied"
-    other.undo("release")
+    other.undo("release", undo="undo-2")
     assert other.verify().seen == "absent"
     assert reserve.probe().seen == "applied"
+
+
+def test_a_twin_that_is_still_there_does_not_hide_a_verified_undo(partner, driver):
+    """The first of two is released: it is gone, and the twin is still reported as one that bears our marker."""
+    partner.arm("make_two", method="POST", path="/v1/reservations")
+    reserve = driver("reserve_inventory", **RESERVE)
+    reserve.do()
+    reserve.undo("release")
+    assert reserve.verify().seen == "absent"
+    seen = reserve.probe()
+    assert (seen.seen, seen.reference) == ("many", reserve.reference)
+    assert reserve.reference not in seen.twins
 
 
 def test_a_list_is_read_to_its_end(partner, driver):
@@ -311,7 +324,12 @@ def test_a_lost_answer_of_a_setting_is_recognised_by_its_image(partner, driver):
     carrier = driver("set_carrier_instructions", order="1234", address=ADDRESS)
     with pytest.raises(Ambiguous):
         carrier.do()
+    seen = carrier.probe()
+    assert seen.seen == "applied"
+    carrier.after = dict(seen.state)  # what the engine records as the after-image of a probed success
     assert carrier.probe().seen == "applied"
+    carrier.undo("remove")
+    assert carrier.verify().seen == "absent"
 
 
 def test_a_setting_that_changed_nothing_has_nothing_to_undo(partner, driver):

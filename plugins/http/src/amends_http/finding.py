@@ -29,10 +29,14 @@ class Finder:
         self._messages = messages
         self._sender = sender
 
-    def look(self, question: Question) -> Observation:
-        """What is there of this action's effect."""
+    def look(self, question: Question, *, counting: bool) -> Observation:
+        """What is there of this action's effect; `counting` also finds twins that bear the same marker.
+
+        A twin is an action of its own with its twin's marker: it is looked up by its own reference only.
+        """
+        twin = question.action_id != question.marker
         try:
-            return self._look(question, self._messages.scope(question, self._values))
+            return self._look(question, self._messages.scope(question, self._values), counting=counting and not twin)
         except Unreadable as lost:
             return Observation(seen="inconclusive", detail=f"{lost.code}: {lost}")
         except (MissingValueError, BadValueError) as problem:
@@ -52,23 +56,21 @@ class Finder:
         fields = {name: lookup(document, name) if name in document else asked.get(name) for name in rule.fields}
         return {EXISTS: True, **fields, **state_of(self._declaration, document, answer.headers)}
 
-    def _look(self, question: Question, scope: Scope) -> Observation:
+    def _look(self, question: Question, scope: Scope, *, counting: bool) -> Observation:
         if self._declaration.image is not None:
             return self._compare(question, scope, self._declaration.image)
         operation = question.effect.get(OPERATION)
         rule = self._declaration.request.operation
         if rule is not None and isinstance(operation, str) and not question.reference:
             return self._poll(question, scope, rule, operation)
-        return self._find(question, scope, question.reference)
+        return self._find(question, scope, question.reference, counting=counting)
 
-    def _find(self, question: Question, scope: Scope, reference: str) -> Observation:
+    def _find(self, question: Question, scope: Scope, reference: str, *, counting: bool = False) -> Observation:
         find = self._declaration.find
-        probe = self._declaration.probe
-        counting = probe is not None and probe.counts
         if find.by_list is not None and (counting or find.by_id is None or not reference):
             observed = self._listed(question, scope, find.by_list)
             if observed.seen != "absent" or not reference or find.by_id is None:
-                return observed
+                return _with_own(observed, reference)
         if find.by_id is not None and reference:
             document, headers = self._read(find.by_id, question, {**scope, "reference": reference})
             return self._judge([document] if document is not None else [], headers, reference)
@@ -141,7 +143,8 @@ class Finder:
     def _compare(self, question: Question, scope: Scope, rule: ImageRule) -> Observation:
         document, headers = self._read(self._by_id(), question, scope)
         now = self._image(rule, document, headers)
-        state = {**state_of(self._declaration, document or {}, headers), "had_before": question.before.get(EXISTS)}
+        # The state holds the whole image: where the answer was lost it is recorded as the after-image.
+        state = {**now, "had_before": question.before.get(EXISTS)}
         if not question.before:
             return Observation(seen="inconclusive", state=state, detail="no before-image was recorded")
         if _same(now, question.before, rule):
@@ -210,6 +213,13 @@ class Finder:
         if rule is None:
             raise MissingValueError("the contract declares no image")
         return rule
+
+
+def _with_own(observed: Observation, reference: str) -> Observation:
+    """Only somebody else bears our marker: that is a twin too, and not the thing our reference names."""
+    if observed.seen != "applied" or not reference or observed.reference == reference:
+        return observed
+    return observed.model_copy(update={"seen": "many", "reference": reference, "twins": (observed.reference,)})
 
 
 def _same(one: Mapping[str, Json], other: Mapping[str, Json], rule: ImageRule) -> bool:

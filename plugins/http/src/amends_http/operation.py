@@ -85,7 +85,12 @@ class PartnerOperation(Capability):
         return Done(effect={**state, **named}, reference=reference, output=output, after=after)
 
     def probe(self, question: Question) -> Observation:
-        return self._finder.look(question)
+        rule = self.contract.probe
+        return self._finder.look(question, counting=rule is not None and rule.counts)
+
+    def verify_undone(self, question: Question) -> Observation:
+        """A separate read of this very thing: a twin that is still there is not this one."""
+        return self._finder.look(question, counting=False)
 
     def undo(self, call: Call) -> Receipt:
         rung = self._declaration.rung(call.rung)

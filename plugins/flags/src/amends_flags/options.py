@@ -1,0 +1,54 @@
+"""The `[adapters.flags]` section: which Unleash, which project and environment, and who is told."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from amends.spi import AdapterContext, ConfigError
+
+
+class FlagOptions(BaseModel):
+    """One adapter acts in one project and one environment: neither is an argument that a model could choose.
+
+    `environment` is Unleash's name for it; by default the adapter's own. `tell` is the place of a named person who
+    answers for whoever sees the flags (`person:maya`). Seconds throughout.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: str
+    token: str = Field(pattern=r"^(env|file):.+$")
+    tell: str = Field(pattern=r"^[a-z][a-z0-9+.-]*:.+$")
+    project: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.~-]*$")
+    environment: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_.~-]*)?$")
+    timeout_seconds: float = Field(default=10.0, gt=0, le=300)
+    probe_deadline_seconds: float = Field(default=120.0, gt=0)
+    absent_final_after_seconds: float = Field(default=2.0, ge=0)
+    ca_file: str = ""
+    proxy: str = ""
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, value: str) -> str:
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.netloc or "@" in value or parts.query:
+            raise ValueError("must be http(s)://host[:port][/path] without credentials or query")
+        return value.rstrip("/")
+
+
+def read_options(context: AdapterContext) -> FlagOptions:
+    """The adapter's options, checked. Raises `ConfigError` that names section, key and remedy, never a value."""
+    try:
+        options = FlagOptions.model_validate(dict(context.options))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        text = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(
+            f"amends.toml, `[adapters.{context.name}]`, key `{key}`: {text[:1].lower()}{text[1:]}",
+            hint="see the table of options in the amends-flags README",
+            key=key,
+        ) from None
+    return options if options.environment else options.model_copy(update={"environment": context.environment})

@@ -85,7 +85,10 @@ class CedarAuthorizer:
         declared = self._vocabulary.actions.get((request.contract.namespace, request.action))
         if declared is None:
             raise RequestRejected(f"the policy action `{request.action}` does not exist here")
-        open_windows = windows.open_names(snapshot.windows, request.now_us)
+        try:
+            open_windows = windows.open_names(snapshot.windows, request.now_us)
+        except OverflowError:
+            raise RequestRejected("the time of the request is out of range") from None
         return from_request(request, declared, open_windows, snapshot.version)
 
 

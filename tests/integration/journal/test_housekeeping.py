@@ -57,8 +57,12 @@ def test_after_a_clean_close_one_file_holds_all(opened, commit, folder):
 def test_a_value_that_cannot_be_stored_fails_alone(opened, commit):
     """A row with a number beyond SQLite's: its own caller is told; commands in the same transaction are stored."""
     journal = opened()
-    gate = threading.Event()
+    inside, gate = threading.Event(), threading.Event()
     results = {}
+
+    def block():
+        inside.set()
+        return gate.wait(20)
 
     def send(name, command):
         try:
@@ -68,9 +72,11 @@ def test_a_value_that_cannot_be_stored_fails_alone(opened, commit):
 
     unfit = commit("unfit")
     unfit = replace(unfit, rows=[replace(unfit.rows[0], due_us=2**70)])
-    commands = {"blocker": commit("blocker", wanted=lambda: gate.wait(20)), "unfit": unfit, "fit": commit("fit")}
+    commands = {"blocker": commit("blocker", wanted=block), "unfit": unfit, "fit": commit("fit")}
     threads = [threading.Thread(target=send, args=item) for item in commands.items()]
-    for thread in threads:
+    threads[0].start()
+    inside.wait()
+    for thread in threads[1:]:
         thread.start()
     while len(journal._writer._queue) < 2:  # both wait for the next transaction
         time.sleep(0.001)

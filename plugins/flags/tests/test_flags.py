@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from amends.core.registration import refusals
 from amends.spi import ConfigError, NotSent, Refused
 from amends.spi.http import Ambiguous
+from amends.testing.policies import policy_problems
 
 FEATURE = "/api/admin/projects/default/features"
 COHORT = {
@@ -41,6 +42,13 @@ def test_every_contract_may_be_registered(shelf):
     for capability in shelf.capabilities.values():
         assert capability.contract.effect.resource == "flag:default/{feature}@staging"
         assert capability.contract.signal.place == "person:maya"
+
+
+def test_default_policies_hold_under_the_baseline(shelf):
+    """They load in strict mode beside the baseline, and the tests that go with them pass."""
+    [contribution] = shelf.contributions
+    contracts = [capability.contract for capability in shelf.capabilities.values()]
+    assert policy_problems("flags", contracts, contribution) == []
 
 
 def test_on_adds_a_strategy_and_undo_takes_it_back_too(unleash, driver):

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from amends.spi import ConfigError, NotSent
+from amends.testing.policies import policy_problems
 from amends_http.template import BadValueError, MissingValueError, render, render_headers, render_path
 
 GOOD = """
@@ -154,6 +155,15 @@ def test_two_instances_have_their_own_names_and_policies(adapter):
     assert 'NorthFreight::Action::"north_freight.reserve_inventory"' in text
     assert 'NorthFreight::Action::"payment.adjustment.void"' in text
     assert "Partner::" not in text
+
+
+def test_default_policies_hold_under_the_baseline(adapter):
+    """They load in strict mode beside the baseline, and the tests that go with them pass."""
+    shelf = adapter(name="north_freight")
+    [contribution] = shelf.contributions
+    contracts = [capability.contract for capability in shelf.capabilities.values()]
+    assert policy_problems("north_freight", contracts, contribution) == []
+    assert contribution.tests["north_freight.policytest.json"].count('"name"') > 15
 
 
 def test_default_policies_can_be_switched_off(adapter):

@@ -25,10 +25,15 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
 
 @hookimpl
 def amends_register_policies(context: AdapterContext, registry: Registry) -> None:
-    """Default least-privilege policies of the namespace `Flags`."""
+    """Default least-privilege policies of the namespace `Flags`, with their tests."""
     del context
-    text = (files("amends_flags") / "policies" / "flags.cedar").read_text(encoding="utf-8")
-    registry.policies(PolicyContribution(policies={"flags.cedar": text}))
+    folder = files("amends_flags") / "policies"
+    registry.policies(
+        PolicyContribution(
+            policies={"flags.cedar": (folder / "flags.cedar").read_text(encoding="utf-8")},
+            tests={"flags.policytest.json": (folder / "flags.policytest.json").read_text(encoding="utf-8")},
+        )
+    )
 
 
 @hookimpl

@@ -18,7 +18,7 @@ from amends_http.declaration import Declaration, known_values, load_declarations
 from amends_http.examine import examine
 from amends_http.messages import Messages
 from amends_http.operation import PartnerOperation
-from amends_http.policies import default_policies
+from amends_http.policies import default_policies, default_tests
 from amends_http.settings import HttpSettings, contract_folder, read_settings
 
 
@@ -40,7 +40,10 @@ def amends_register_policies(context: AdapterContext, registry: Registry) -> Non
         return
     operations = [(declaration, contract) for declaration, contract, _ in _operations(context, settings)]
     registry.policies(
-        PolicyContribution(policies={f"{context.name}.cedar": default_policies(context.name, operations)})
+        PolicyContribution(
+            policies={f"{context.name}.cedar": default_policies(context.name, operations)},
+            tests={f"{context.name}.policytest.json": default_tests(context.name, operations)},
+        )
     )
 
 

@@ -213,3 +213,11 @@ def test_no_approval_takes_away_what_was_allowed(tier, approvers, roles, quantit
 def cached(authorizer, ask):
     """Both in one: Hypothesis draws the other arguments."""
     return authorizer, ask
+
+
+def test_absent_release_mode_is_none(authorizer, ask):
+    """A contract without a release has release mode `none`, however the engine says so."""
+    request = ask()
+    decision = authorizer.decide(replace(request, contract_facts={**request.contract_facts, "release_mode": ""}))
+    assert decision.context["contract"]["release_mode"] == {"type": "Amends::ReleaseMode", "id": "none"}
+    assert decision.allowed

@@ -255,7 +255,7 @@ def _value(value: Json, type_: InputType, where: str) -> Json:
 
 
 def _word(facts: Mapping[str, Json], name: str, default: str) -> str:
-    return _text(facts.get(name, default), f"contract.{name}")
+    return _text(facts.get(name) or default, f"contract.{name}")
 
 
 def _entity(type_: str, id_: str) -> JsonMap:

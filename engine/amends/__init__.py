@@ -1,3 +1,98 @@
-"""Amends: a policy-as-code recovery engine for AI-agent runs."""
+"""Amends: a policy-as-code recovery engine for AI-agent runs.
+
+    from amends import Engine
+
+    with Engine.open() as engine, engine.run(workflow="billing", key="order-17", agent="coder") as run:
+        result = run.call("git.create_branch", {"repo": "billing", "branch": "feature/field"})
+
+Names are imported when first used: a plugin that imports `amends.spi` loads neither DuckDB nor Cedar.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amends.bootstrap import Engine
+    from amends.core.errors import (
+        AmendsError,
+        ApprovalRequired,
+        CallerError,
+        ConfigError,
+        Conflict,
+        Denied,
+        InternalError,
+        InvalidInput,
+        JournalBusy,
+        JournalUnavailable,
+        PolicyError,
+        SystemRefused,
+        SystemUnavailable,
+        Unidentified,
+        UnknownName,
+    )
+    from amends.core.status import ActionStatus, Outcome, RunStatus
+    from amends.runtime.results import CallResult
 
 __version__ = "0.1.0"
+
+_ERRORS = (
+    "AmendsError",
+    "ApprovalRequired",
+    "CallerError",
+    "ConfigError",
+    "Conflict",
+    "Denied",
+    "InternalError",
+    "InvalidInput",
+    "JournalBusy",
+    "JournalUnavailable",
+    "PolicyError",
+    "SystemRefused",
+    "SystemUnavailable",
+    "Unidentified",
+    "UnknownName",
+)
+_HOMES = {
+    "Engine": "amends.bootstrap",
+    "CallResult": "amends.runtime.results",
+    "ActionStatus": "amends.core.status",
+    "Outcome": "amends.core.status",
+    "RunStatus": "amends.core.status",
+    **dict.fromkeys(_ERRORS, "amends.core.errors"),
+}
+
+__all__ = [
+    "ActionStatus",
+    "AmendsError",
+    "ApprovalRequired",
+    "CallResult",
+    "CallerError",
+    "ConfigError",
+    "Conflict",
+    "Denied",
+    "Engine",
+    "InternalError",
+    "InvalidInput",
+    "JournalBusy",
+    "JournalUnavailable",
+    "Outcome",
+    "PolicyError",
+    "RunStatus",
+    "SystemRefused",
+    "SystemUnavailable",
+    "Unidentified",
+    "UnknownName",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module `amends` has no attribute `{name}`")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from amends.core.canonical import Json
 from amends.core.errors import ConfigError
 
 FILE_NAME = "amends.toml"
+_SHOWN_CHARACTERS = 60
 
 
 class _Section(BaseModel):
@@ -79,8 +82,14 @@ class NotifierSettings(_Section):
 
     kind: Literal["command", "webhook"]
     command: tuple[str, ...] = ()
-    url: str = ""
+    url: str = ""  # or a reference, `env:NAME` or `file:PATH`, if the address is itself a secret
     timeout_seconds: float = Field(default=10.0, gt=0)
+
+    @model_validator(mode="after")
+    def _says_how(self) -> NotifierSettings:
+        if not (self.command if self.kind == "command" else self.url):
+            raise ValueError(f"kind `{self.kind}` needs the key `{'command' if self.kind == 'command' else 'url'}`")
+        return self
 
 
 class AdapterSettings(BaseModel):
@@ -145,14 +154,65 @@ def load(path: Path) -> Settings:
 
 
 def parse(data: dict[str, object], path: Path) -> Settings:
-    """Settings from parsed TOML. Raises `ConfigError` listing every wrong key."""
+    """Settings from parsed TOML. Raises one `ConfigError` that lists every wrong key with its remedy."""
+    wrong = [("base", "there is no such key", _did_you_mean(["base"]))] if "base" in data else []
     try:
-        return Settings.model_validate({**data, "base": path.parent.resolve()})
+        settings = Settings.model_validate({**data, "base": path.parent.resolve()})
     except ValidationError as error:
-        wrong = [f"`{'.'.join(str(part) for part in item['loc'])}`: {item['msg'].lower()}" for item in error.errors()]
-        raise ConfigError(
-            f"`{path}` has wrong keys: {'; '.join(wrong)}",
-            hint="see docs/configuration.md for every key",
-            file=str(path),
-            keys=wrong,
-        ) from error
+        wrong += [_wrong_key(item) for item in error.errors(include_url=False)]
+    else:
+        if not wrong:
+            return settings
+    listed = "; ".join(f"`{key}`: {message} ({remedy})" for key, message, remedy in wrong)
+    raise ConfigError(
+        f"`{path}` has wrong keys: {listed}",
+        hint="correct each key; docs/configuration.md has them all",
+        file=str(path),
+        keys=[{"key": key, "message": message, "remedy": remedy} for key, message, remedy in wrong],
+    )
+
+
+def _wrong_key(item: ErrorDetails) -> tuple[str, str, str]:
+    """A wrong key, what is wrong with it, and the remedy."""
+    places = [str(part) for part in item["loc"]]
+    key = ".".join(places)
+    match item["type"]:
+        case "extra_forbidden":
+            return key, "there is no such key", _did_you_mean(places)
+        case "missing":
+            section = ".".join(places[:-1])
+            return key, "is missing", f"add `{places[-1]}` to [{section}]" if section else f"add [{key}]"
+        case "value_error":
+            return key, item["msg"].removeprefix("Value error, "), "add it"
+        case _:
+            return key, item["msg"].lower(), f"it is `{_shown(item['input'])}`: change it"
+
+
+def _did_you_mean(places: list[str]) -> str:
+    """The key that was meant, or those that exist there."""
+    known = _keys_at(places[:-1])
+    near = get_close_matches(places[-1], known, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"the keys here are {', '.join(known)}"
+
+
+def _keys_at(places: list[str]) -> list[str]:
+    model: type[BaseModel] = Settings
+    sections: dict[str, type[BaseModel]] = {
+        "project": ProjectSettings,
+        "storage": StorageSettings,
+        "engine": EngineSettings,
+        "policies": PolicySettings,
+        "people": PersonSettings,
+        "agents": AgentSettings,
+        "checks": CheckSettings,
+        "notifiers": NotifierSettings,
+        "adapters": AdapterSettings,
+    }
+    if places:
+        model = sections.get(places[0], Settings)
+    return sorted(set(model.model_fields) - {"base"})
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"

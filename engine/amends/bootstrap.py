@@ -1,0 +1,361 @@
+"""The composition root: `amends.toml` in, a wired engine out. Nothing else constructs backends.
+
+Two engines come out of one file. `Engine.open` is whole: adapters, policies, recovery. `Engine.desk` is for people:
+it reads the journal and records their decisions, loads neither adapter nor policy, sends nothing, and so works while
+those are broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from amends import config
+from amends.backends import digest_key
+from amends.backends.clock import SystemClock
+from amends.backends.command_check import command_check
+from amends.backends.ids import UuidV7
+from amends.backends.mirroring import Mirroring
+from amends.backends.notifiers import CommandNotifier, WebhookNotifier
+from amends.backends.owners import OwnerFiles
+from amends.backends.secrets import ReferencedSecrets
+from amends.backends.sqlite_journal import SqliteJournal
+from amends.config import NotifierSettings, Settings
+from amends.core.errors import AmendsError, ConfigError
+from amends.core.events import BundleRecorded
+from amends.core.evidence import Decision
+from amends.core.rows import BundleRow
+from amends.ports.authorizer import AuthorizationRequest, Authorizer, PolicyBundle
+from amends.ports.journal import Journal, RowKey
+from amends.ports.ledger import Ledger, SqlValue, Table
+from amends.ports.services import Milestone, Notifier, Progress, Secrets
+from amends.runtime import engine as runtime
+from amends.runtime.book import Book
+from amends.runtime.kit import Catalog, Kit, Offer
+from amends.spi import Check
+
+if TYPE_CHECKING:
+    from amends.backends.cedar import CedarAuthorizer
+    from amends.backends.cedar.findings import PolicyFinding
+    from amends.backends.cedar.testing import PolicyTestResult
+    from amends.backends.plugin_host import Loaded, PluginProblem
+
+_T = TypeVar("_T")
+BUILT_IN_CHECKS = frozenset({"all_actions_succeeded"})
+
+
+class Engine(runtime.Engine):
+    """A wired engine. Use it as a context manager, or `close` it. Not usable in a forked child (rule 9)."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts.kit)
+        self.settings = parts.settings
+        self.plugins = parts.loaded
+        self._parts = parts
+        self._ledger: Ledger | None = None
+        self._mirroring = Mirroring(parts.kit.journal, lambda: self.ledger)
+        if parts.mirror:
+            self._mirroring.start()
+
+    @classmethod
+    def open(
+        cls, path: Path | str | None = None, *, progress: Progress | None = None, mirror: bool | None = None
+    ) -> Engine:
+        """The whole engine of the project at `path`: an `amends.toml`, or a folder at or below it (default: the
+        current one). An adapter that cannot be loaded is left out; `plugins.problems` says why.
+
+        Raises `ConfigError` (file, key and remedy), `JournalBusy`, `JournalUnavailable`. `mirror` overrides
+        `[storage] mirror`.
+        """
+        return cls(_wired(settings_of(path), progress or _Quiet(), whole=True, mirror=mirror))
+
+    @classmethod
+    def desk(cls, path: Path | str | None = None) -> Engine:
+        """An engine for people's decisions and questions: no adapter, no policy, no mirror thread; sends nothing."""
+        return cls(_wired(settings_of(path), _Quiet(), whole=False, mirror=False))
+
+    @property
+    def ledger(self) -> Ledger:
+        """The DuckDB ledger, built when first asked for."""
+        if self._ledger is None:
+            self._ledger = ledger_of(self.settings, self.kit.journal)
+        return self._ledger
+
+    def sql(self, query: str, parameters: tuple[SqlValue, ...] = (), *, max_rows: int = 10_000) -> Table:
+        """One read-only question to the ledger, brought up to date first. Raises `InvalidInput` for bad SQL."""
+        self.ledger.refresh()
+        return self.ledger.query(query, parameters, max_rows=max_rows)
+
+    def close(self) -> None:
+        """Let go of runs, files and threads. Idempotent."""
+        self._mirroring.stop()
+        super().close()
+        if self._ledger is not None:
+            self._ledger.close()
+        self._parts.close()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What was built, and what only the composition root has to close."""
+
+    kit: Kit
+    settings: Settings
+    loaded: Loaded
+    owners: OwnerFiles
+    mirror: bool
+
+    def close(self) -> None:
+        """Release journal and owner file, in this order: what is written last is still ours."""
+        self.kit.journal.close()
+        self.owners.close()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySources:
+    """Everything policies are made of."""
+
+    loaded: Loaded
+    site_bundle: Path | None
+    known_labels: Mapping[str, str]
+
+
+def settings_of(path: Path | str | None = None) -> Settings:
+    """The settings of the project at `path` (a file, or a folder at or below its own). Raises `ConfigError`."""
+    start = Path.cwd() if path is None else Path(path)
+    return config.load(start if start.is_file() or start.suffix == ".toml" else config.find(start))
+
+
+def secrets_of(settings: Settings) -> Secrets:
+    """Where secret references are resolved."""
+    return ReferencedSecrets(settings.base)
+
+
+def adapters_of(settings: Settings, secrets: Secrets) -> Loaded:
+    """The adapters of `amends.toml`, whole, and the problems of the others."""
+    from amends.backends import plugin_host
+
+    return plugin_host.load(settings.adapters, project=settings.project, base=settings.base, secrets=secrets)
+
+
+def journal_of(settings: Settings) -> Journal:
+    """The journal, made if there is none. Raises what `SqliteJournal.open` raises."""
+    clock = SystemClock()
+    return SqliteJournal.open(
+        settings.folder, clock=clock, ids=UuidV7(clock), busy_timeout_seconds=settings.storage.lock_wait_seconds
+    )
+
+
+def ledger_of(settings: Settings, journal: Journal) -> Ledger:
+    """The DuckDB ledger over a journal."""
+    from amends.backends.duckdb_ledger import DuckdbLedger
+
+    return DuckdbLedger(journal, settings.folder, SystemClock())
+
+
+def policy_sources(settings: Settings, journal: Journal, loaded: Loaded) -> PolicySources:
+    """The sources of the active policies, for `amends policy` and for the authorizer."""
+    bundle = settings.policies.bundle
+    return PolicySources(loaded, settings.path(bundle) if bundle else None, known_labels(journal))
+
+
+def known_labels(journal: Journal) -> dict[str, str]:
+    """Label -> version of every bundle the ledger has seen: a label never means two things."""
+    rows = [BundleRow.model_validate_json(row.body) for row in journal.rows("bundle")]
+    return {row.policy_version.split("@", 1)[0]: row.policy_version for row in rows}
+
+
+def authorizer_of(sources: PolicySources) -> tuple[CedarAuthorizer, Loaded]:
+    """The authorizer, and the adapters left: one whose contracts or policies do not load is taken out, alone.
+
+    Raises `ConfigError` if the site bundle or the baseline does not load.
+    """
+    try:
+        return _authorizer(sources), sources.loaded
+    except ConfigError as error:
+        culprits = _policy_culprits(sources.loaded)
+        missing = [str(problem) for problem in (*sources.loaded.problems, *culprits.values())]
+        if missing and not culprits:
+            raise ConfigError(
+                f"{error.message} (not loaded: {'; '.join(missing)})",
+                hint="repair the adapter first: the site's policies may name its actions",
+                **error.data,
+            ) from error
+        if not culprits:
+            raise
+    return authorizer_of(
+        PolicySources(sources.loaded.without(culprits), sources.site_bundle, sources.known_labels),
+    )
+
+
+def check_policies(sources: PolicySources) -> list[PolicyFinding]:
+    """Everything that keeps the policies from being used; empty: they would load."""
+    from amends.backends.cedar.testing import check_policies
+
+    return check_policies(
+        contracts=[offer.contract for offer in sources.loaded.offers],
+        contributions=sources.loaded.contributions,
+        owned_prefixes=sources.loaded.owned_prefixes,
+        site_bundle=sources.site_bundle,
+        known_labels=sources.known_labels,
+    )
+
+
+def run_policy_tests(sources: PolicySources) -> list[PolicyTestResult]:
+    """The results of every policy test: baseline, adapters, site. Raises `ConfigError` if the policies do not load."""
+    from amends.backends.cedar.testing import run_policy_tests
+
+    return run_policy_tests(
+        contracts=[offer.contract for offer in sources.loaded.offers],
+        contributions=sources.loaded.contributions,
+        owned_prefixes=sources.loaded.owned_prefixes,
+        site_bundle=sources.site_bundle,
+        known_labels=sources.known_labels,
+    )
+
+
+# --- wiring ---------------------------------------------------------------------------------------------------
+
+
+def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool | None) -> Parts:
+    from amends.backends.plugin_host import Loaded
+
+    clock = SystemClock()
+    ids = UuidV7(clock)
+    secrets = secrets_of(settings)
+    checks = _configured_checks(settings)
+    notifiers = [_notifier(name, section, settings, secrets) for name, section in settings.notifiers.items()]
+    loaded = adapters_of(settings, secrets) if whole else Loaded()
+    closing: list[Callable[[], None]] = []
+    try:
+        owners = OwnerFiles(settings.folder / "owners", clock, ids)
+        closing.append(owners.close)
+        journal = journal_of(settings)
+        closing.append(journal.close)
+        authorizer: Authorizer = _NoPolicies()
+        if whole:
+            authorizer, loaded = authorizer_of(policy_sources(settings, journal, loaded))
+        kit = Kit(
+            journal=journal,
+            authorizer=authorizer,
+            clock=clock,
+            ids=ids,
+            secrets=secrets,
+            owners=owners,
+            progress=progress,
+            catalog=Catalog(Offer(offered.capability, offered.context) for offered in loaded.offers),
+            digest_key=digest_key.load_or_create(settings.folder),
+            tenant=settings.project.tenant,
+            default_owner=settings.project.owner,
+            settings=settings.engine,
+            checks=_merged(checks, loaded.checks, "check"),
+            people=settings.people,
+            agent_roles={name: agent.roles for name, agent in settings.agents.items()},
+            notifiers=tuple(
+                _merged({n.name: n for n in notifiers}, {n.name: n for n in loaded.notifiers}, "notifier").values()
+            ),
+        )
+        if whole:
+            _record_bundle(kit)
+    except BaseException:
+        for close in reversed(closing):
+            close()
+        raise
+    return Parts(kit, settings, loaded, owners, settings.storage.mirror if mirror is None else mirror)
+
+
+def _authorizer(sources: PolicySources) -> CedarAuthorizer:
+    from amends.backends.cedar import CedarAuthorizer
+
+    return CedarAuthorizer.load(
+        contracts=[offer.contract for offer in sources.loaded.offers],
+        contributions=sources.loaded.contributions,
+        owned_prefixes=sources.loaded.owned_prefixes,
+        site_bundle=sources.site_bundle,
+        known_labels=sources.known_labels,
+    )
+
+
+def _policy_culprits(loaded: Loaded) -> dict[str, PluginProblem]:
+    """Adapters that do not load beside the baseline and those before them, in name order."""
+    from amends.backends.plugin_host import Loaded, PluginProblem
+
+    sound = Loaded()
+    culprits: dict[str, PluginProblem] = {}
+    for adapter in loaded.adapters:
+        trial = Loaded((*sound.adapters, adapter))
+        try:
+            _authorizer(PolicySources(trial, None, {}))
+        except AmendsError as error:
+            distribution = f"{adapter.distribution} {adapter.version}"
+            culprits[adapter.name] = PluginProblem(
+                adapter.name, distribution, "policies", error.message, error.hint or "report it to the plugin's authors"
+            )
+        else:
+            sound = trial
+    return culprits
+
+
+def _configured_checks(settings: Settings) -> dict[str, Check]:
+    for name in settings.checks:
+        if name in BUILT_IN_CHECKS:
+            raise ConfigError(f"[checks.{name}] takes the name of a built-in check", hint="choose another name")
+    return {
+        name: command_check(
+            name, check.command, folder=settings.path(check.folder), timeout_seconds=check.timeout_seconds
+        )
+        for name, check in settings.checks.items()
+    }
+
+
+def _notifier(name: str, section: NotifierSettings, settings: Settings, secrets: Secrets) -> Notifier:
+    if section.kind == "command":
+        return CommandNotifier(name, section.command, timeout_seconds=section.timeout_seconds, folder=settings.base)
+    return WebhookNotifier(name, section.url, timeout_seconds=section.timeout_seconds, secrets=secrets)
+
+
+def _merged(mine: Mapping[str, _T], theirs: Mapping[str, _T], kind: str) -> dict[str, _T]:
+    for name in mine:
+        if name in theirs:
+            raise ConfigError(
+                f"{kind} `{name}` is configured in amends.toml and registered by an adapter",
+                hint=f"rename [{kind}s.{name}]",
+            )
+    return {**mine, **theirs}
+
+
+def _record_bundle(kit: Kit) -> None:
+    """Keep the sources of a bundle the ledger has not seen, before the first decision under it."""
+    bundle = kit.authorizer.bundle()
+    if kit.journal.row(RowKey("bundle", bundle.effective_digest)) is None:
+        recorded = BundleRecorded(
+            policy_version=bundle.version, effective_digest=bundle.effective_digest, sources=dict(bundle.sources)
+        )
+        Book(kit).record_system([recorded])
+
+
+class _Quiet:
+    """Nobody listens."""
+
+    def reached(self, milestone: Milestone, run_id: str, action_id: str) -> None:
+        """Say nothing."""
+
+
+class _NoPolicies:
+    """Of an engine that sends nothing: everything is denied."""
+
+    def decide(self, request: AuthorizationRequest) -> Decision:
+        return Decision(
+            decision_id=request.decision_id,
+            verdict="deny",
+            action=request.action,
+            policy_version="none",
+            effective_digest="none",
+            code="no_policies",
+            reasons=("this engine was opened for people's decisions and loads no policies",),
+        )
+
+    def bundle(self) -> PolicyBundle:
+        return PolicyBundle("none", "none", {})

@@ -91,6 +91,15 @@ def test_only_the_configured_environment_changes(unleash, driver):
         driver("set", feature="billing", enabled=False, environment="production").call()
 
 
+def test_the_environment_may_have_another_name_at_the_server(unleash, adapter, driver):
+    """Policies see the adapter's environment; Unleash is asked by its own name for it."""
+    switch = driver("set", feature="billing", enabled=False)
+    switch.capability = adapter(unleash.url, flag_environment="production").capabilities["flags.set"]
+    switch.do()
+    assert seen_at_server(unleash, "billing", "production")[0] is False
+    assert seen_at_server(unleash, "billing", "staging")[0] is True
+
+
 def test_a_switch_that_changed_nothing_has_nothing_to_undo(unleash, driver):
     """On when it was on: before and after are equal."""
     switch = driver("set", feature="billing", enabled=True)

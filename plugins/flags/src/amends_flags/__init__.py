@@ -1,1 +1,1 @@
-"""Amends adapter: feature flags (Unleash admin API, flagd files)."""
+"""Amends adapter: feature flags over the Unleash admin API."""

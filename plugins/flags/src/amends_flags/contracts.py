@@ -117,8 +117,8 @@ def _contract(
     seen: str,
     inputs: InputTypes,
 ) -> Contract:
-    where = f"the flag's environment `{options.environment}`"
-    resource = f"flag:{options.project}/{{feature}}@{options.environment}"
+    where = f"the flag's environment `{options.flag_environment}`"
+    resource = f"flag:{options.project}/{{feature}}@{options.flag_environment}"
     return Contract(
         capability=f"flags.{name}",
         summary=summary,
@@ -132,7 +132,7 @@ def _contract(
         restores_before_image=True,
         compensation=compensation,
         signal=Signal(
-            visible_to=f"whoever evaluates flags in `{options.environment}`",
+            visible_to=f"whoever evaluates flags in `{options.flag_environment}`",
             place=options.tell,
             seen=seen,
             reader_must="do not rely on what you saw of it; report what you stored with it",

@@ -30,5 +30,7 @@ def examine(options: FlagOptions, secret: Callable[[str], str], sender: HttpSend
         remedy = "check `token` (an admin API token) and `project`"
         return [DoctorFinding("problem", subject, f"{request.name} answered {answer.status}", remedy)]
     return [
-        DoctorFinding("ok", subject, f"the flags of `{options.project}` can be read; `{options.environment}` is ours")
+        DoctorFinding(
+            "ok", subject, f"the flags of `{options.project}` can be read; `{options.flag_environment}` is ours"
+        )
     ]

@@ -27,7 +27,7 @@ def reading(unleash: Unleash, question: Question) -> Flag:
     if flag is None:
         raise NotSent(
             f"there is no flag `{feature_of(question)}` in the project `{unleash.options.project}`"
-            f" with an environment `{unleash.options.environment}`",
+            f" with an environment `{unleash.options.flag_environment}`",
             code="no_such_flag",
         )
     return flag

@@ -12,7 +12,7 @@ from amends.spi import AdapterContext, ConfigError
 class FlagOptions(BaseModel):
     """One adapter acts in one project and one environment: neither is an argument that a model could choose.
 
-    `environment` is Unleash's name for it; by default the adapter's own. `tell` is the place of a named person who
+    `flag_environment` is Unleash's name for the environment, where it is not the adapter's own. `tell` is the place of a named person who
     answers for whoever sees the flags (`person:maya`). Seconds throughout.
     """
 
@@ -22,7 +22,7 @@ class FlagOptions(BaseModel):
     token: str = Field(pattern=r"^(env|file):.+$")
     tell: str = Field(pattern=r"^[a-z][a-z0-9+.-]*:.+$")
     project: str = Field(default="default", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.~-]*$")
-    environment: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_.~-]*)?$")
+    flag_environment: str = Field(default="", pattern=r"^([A-Za-z0-9][A-Za-z0-9_.~-]*)?$")
     timeout_seconds: float = Field(default=10.0, gt=0, le=300)
     probe_deadline_seconds: float = Field(default=120.0, gt=0)
     absent_final_after_seconds: float = Field(default=2.0, ge=0)
@@ -51,4 +51,5 @@ def read_options(context: AdapterContext) -> FlagOptions:
             hint="see the table of options in the amends-flags README",
             key=key,
         ) from None
-    return options if options.environment else options.model_copy(update={"environment": context.environment})
+    named = options.flag_environment or context.environment
+    return options.model_copy(update={"flag_environment": named})

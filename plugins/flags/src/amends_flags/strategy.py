@@ -60,7 +60,7 @@ class SetStrategy(Capability):
         identity = former if isinstance(former, str) else answer.document().get("id")
         effect: dict[str, Json] = {
             "feature": feature,
-            "environment": self._unleash.options.environment,
+            "environment": self._unleash.options.flag_environment,
             "cohort": call.args.get("cohort"),
             "strategy_id": identity,
         }
@@ -111,7 +111,7 @@ class SetStrategy(Capability):
         own_only = bool(question.reference) and not counting
         found = known if own_only else _bearing(flag, question) or known
         state: dict[str, Json] = {
-            "environment": self._unleash.options.environment,
+            "environment": self._unleash.options.flag_environment,
             "enabled": flag.enabled,
             "newest_event": flag.newest_event,
             "had_before": former is not None,

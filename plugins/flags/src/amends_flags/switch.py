@@ -47,7 +47,7 @@ class SetFlag(Capability):
         after = self._after(call)
         effect: dict[str, Json] = {
             "feature": feature_of(call),
-            "environment": self._unleash.options.environment,
+            "environment": self._unleash.options.flag_environment,
             "enabled": wanted,
             "added_strategies": len(listed(after.get("strategies"))) - len(listed(call.before.get("strategies"))),
         }
@@ -63,7 +63,7 @@ class SetFlag(Capability):
             after = question.after or self._expected(question)
         except Unreadable as lost:
             return inconclusive(f"{lost.code}: {lost}")
-        return _observed(flag, compare(flag, question.before, after), self._unleash.options.environment)
+        return _observed(flag, compare(flag, question.before, after), self._unleash.options.flag_environment)
 
     def undo(self, call: Call) -> Receipt:
         flag = reading(self._unleash, call)

@@ -56,7 +56,7 @@ class Unleash:
                 number = item.get("id")
                 if isinstance(number, int) and number <= after:
                     return
-                if item.get("environment") in {None, "", self.options.environment}:
+                if item.get("environment") in {None, "", self.options.flag_environment}:
                     yield item
             if len(items) < _PAGE:
                 return
@@ -129,4 +129,4 @@ class Unleash:
         return f"/api/admin/projects/{self._project()}/features/{quote(feature, safe='')}"
 
     def _environment(self, feature: str) -> str:
-        return f"{self._feature(feature)}/environments/{quote(self.options.environment, safe='')}"
+        return f"{self._feature(feature)}/environments/{quote(self.options.flag_environment, safe='')}"

@@ -34,7 +34,7 @@ class Generations:
         """The published file; `None` if there is none. A link that leads nowhere counts as none."""
         try:
             return self.link.resolve(strict=True)
-        except FileNotFoundError:
+        except (OSError, RuntimeError):  # missing, in a folder that is none, or a circle of links
             return None
 
     def fresh(self) -> Path:
@@ -82,8 +82,11 @@ def remove(path: Path) -> None:
 
 
 def signature(path: Path) -> tuple[int, int, int]:
-    """Changes whenever the file does."""
-    found = path.stat()
+    """Changes whenever the file does; all zero where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0, 0
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 

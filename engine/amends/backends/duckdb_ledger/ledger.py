@@ -52,7 +52,7 @@ class DuckdbLedger:
         self._limits = limits or Limits()
         self._lock_timeout_seconds = lock_timeout_seconds
         self._reader_patience_seconds = reader_patience_seconds
-        self._exact_at: JournalInfo | None = None
+        self._exact: tuple[JournalInfo, LedgerState] | None = None  # what the last refresh brought the file up to
         self._seen: tuple[object, LedgerState] | None = None
         self._doubtful = threading.Event()  # a query met damage: the next refresh makes the file anew
         self._closed = False
@@ -155,18 +155,19 @@ class DuckdbLedger:
             mirror.catch_up(connection, self._source)
             max_seq, events = mirror.extent(connection)
             notes = [note] if note else []
+            lasting = mirror.problems(connection)
             if max_seq == info.max_seq and events < info.events:
                 lacking = f"it holds {events} events, the journal counts {info.events}"
                 if not rebuilt:
                     raise _DoubtError(lacking)
                 notes.append(lacking)
-            problems = (*notes, *mirror.problems(connection))
         except duckdb.Error as error:
             raise _failure(path, error) from error
         finally:
             _close(connection)
-        self._exact_at = info
-        return LedgerState(str(self._files.link), max_seq, events, rebuilt, problems)
+        state = LedgerState(str(self._files.link), max_seq, events, rebuilt, (*notes, *lasting))
+        self._exact = (info, replace(state, rebuilt=False, problems=lasting))
+        return state
 
     def _left_to_its_reader(self, current: Path, held: Held) -> LedgerState:
         """Go on in a copy. While our own reading connection is open nobody can be writing what is copied."""
@@ -211,9 +212,9 @@ class DuckdbLedger:
 
     def _remember(self, state: LedgerState) -> LedgerState:
         current = self._files.current()
-        if current is not None:
-            lasting = replace(state, rebuilt=False)
-            self._seen = ((self._exact_at, current, signature(current)), lasting)
+        if current is not None and self._exact is not None:
+            info, lasting = self._exact
+            self._seen = ((info, current, signature(current)), lasting)
         return state
 
 

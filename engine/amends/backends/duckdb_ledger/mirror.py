@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Protocol
 
 import duckdb
@@ -10,13 +11,14 @@ import duckdb
 from amends.backends.duckdb_ledger.schema import TABLE_VERSION, create_tables, create_views, sql_digest, text
 from amends.core.errors import AmendsError
 from amends.ports.chain import broken_link
-from amends.ports.journal import EVENT_COLUMNS, JournalInfo, StoredEvent
+from amends.ports.journal import EVENT_COLUMNS, EventRecord, JournalInfo, StoredEvent
 
 CHUNK = 10_000
 SHOWN_PROBLEMS = 200
 COLUMNS = ("seq", *EVENT_COLUMNS, "prev_hash", "hash")
 _NUMBERS = frozenset({"seq", "ts_us", "run_seq", "generation", "attempt", "epoch"})
 _INT64 = 2**63
+_columns_of: Callable[[EventRecord], tuple[object, ...]] = attrgetter(*EVENT_COLUMNS)
 
 
 class EventSource(Protocol):
@@ -127,13 +129,7 @@ def _problem(stored: StoredEvent) -> str:
 
 
 def _row(stored: StoredEvent, *, plain: bool) -> Sequence[object]:
-    event = stored.event
-    values: list[object] = [
-        stored.seq,
-        *(getattr(event, name) for name in EVENT_COLUMNS),
-        stored.prev_hash,
-        stored.hash,
-    ]
+    values = (stored.seq, *_columns_of(stored.event), stored.prev_hash, stored.hash)
     return [_plain(name, value) for name, value in zip(COLUMNS, values, strict=True)] if plain else values
 
 

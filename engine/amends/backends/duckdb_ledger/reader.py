@@ -69,9 +69,10 @@ def plain(value: object) -> SqlValue:
 
 def _only_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     try:
-        statements = connection.extract_statements(sql)
+        sql.encode()
     except UnicodeEncodeError:
         raise InvalidInput("the query holds a lone surrogate", hint="send valid Unicode") from None
+    statements = connection.extract_statements(sql)
     if len(statements) != 1:
         raise InvalidInput(f"the query has {len(statements)} statements", hint="send one statement at a time")
     return statements[0]

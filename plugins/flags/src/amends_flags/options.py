@@ -12,8 +12,8 @@ from amends.spi import AdapterContext, ConfigError
 class FlagOptions(BaseModel):
     """One adapter acts in one project and one environment: neither is an argument that a model could choose.
 
-    `flag_environment` is Unleash's name for the environment, where it is not the adapter's own. `tell` is the place of a named person who
-    answers for whoever sees the flags (`person:maya`). Seconds throughout.
+    `flag_environment` is Unleash's name for the environment, where it is not the adapter's own. `tell` is the place of
+    a named person who answers for whoever sees the flags (`person:maya`). Seconds throughout.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -221,3 +221,10 @@ def test_absent_release_mode_is_none(authorizer, ask):
     decision = authorizer.decide(replace(request, contract_facts={**request.contract_facts, "release_mode": ""}))
     assert decision.context["contract"]["release_mode"] == {"type": "Amends::ReleaseMode", "id": "none"}
     assert decision.allowed
+
+
+def test_probe_needs_no_input_yet(authorizer, ask):
+    """`prepare` is authorized as a probe before it has read what policies may see: it may lack them."""
+    for given_input in ({}, {"quantity": 3}):
+        assert authorizer.decide(ask(phase="probe", input=given_input)).allowed
+    assert authorizer.decide(ask(input={})).code == "request_rejected"

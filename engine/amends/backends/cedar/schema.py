@@ -79,11 +79,18 @@ def vocabulary(contracts: Iterable[Contract]) -> Vocabulary:
             key = contract.namespace, name
             known = actions.get(key)
             if known is None:
-                actions[key] = ActionDeclaration(*key, phase, {resource}, dict(contract.input))
+                actions[key] = _declare(contract, name, phase, resource)
             else:
                 _merge(known, phase, resource, contract)
     names = sorted({namespace for namespace, _ in actions})
     return Vocabulary(actions, {name: _namespace_text(name, actions) for name in names})
+
+
+def _declare(contract: Contract, name: str, phase: Phase, resource: str) -> ActionDeclaration:
+    """The first read of a call comes before `prepare` has added its input: a probe needs none of the fields."""
+    fields = dict(contract.input)
+    required, optional = ({}, fields) if phase == "probe" else (fields, {})
+    return ActionDeclaration(contract.namespace, name, phase, {resource}, required, optional)
 
 
 def _check_names(contract: Contract, owners: dict[str, str]) -> None:

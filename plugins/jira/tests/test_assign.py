@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amends.spi import Refused
+from amends.spi import NotSent, Refused
 from amends.spi.http import Ambiguous, HttpSender
 from amends_jira.examine import examine
 from amends_jira.options import JiraOptions
@@ -58,9 +58,20 @@ def test_a_later_assignment_is_diverged_and_not_overwritten(site):
     assert site.fields()["assignee"] == "acc-agent"
 
 
+def test_a_look_that_fails_before_the_undo_means_not_sent(site):
+    """The undo may be tried again: nothing left."""
+    assign, call = ready(site)
+    done = site.done(assign, call)
+    site.system.arm("refuse", method="GET", path=f"/rest/api/3/issue/{KEY}", status=503)
+    with pytest.raises(NotSent):
+        assign.undo(done)
+    assert site.writes() == [f"PUT /issue/{KEY}/assignee"]
+
+
 def test_setting_what_stands_already_leaves_nothing_to_undo(site):
-    """Before equals after: verified as undone by looking."""
+    """Before equals after, in one form: verified as undone by looking."""
     assign, call = ready(site, "acc-noor")
+    assert assign.do(call).after == call.before
     done = site.done(assign, call)
     assert assign.verify_undone(done).seen == "absent"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
@@ -131,3 +132,20 @@ def test_policies_speak_only_of_actions_that_exist(site):
             name = f"{capability.contract.capability}.{phase}"
             assert (f'"{name}"' in text) == (name in names)
     assert '"jira.correction"' not in text
+
+
+def test_the_readmes_contract_table_says_what_the_contracts_say():
+    """Class, release and audience of every capability, as a site gets them by default."""
+    rows = {}
+    for line in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0].startswith("`jira.") and len(cells) == 5:
+            rows[cells[0].strip("`")] = cells
+    declared = [make(options()) for make in ALL]
+    assert set(rows) == {contract.capability for contract in declared}
+    for contract in declared:
+        cells = rows[contract.capability]
+        assert cells[1].startswith(contract.reversibility)
+        assert cells[2].startswith(contract.readers.audience)
+        if contract.release and "recovery" not in cells[1]:
+            assert contract.release.mode.replace("_", " ") in cells[1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from amends.spi import Refused
+from amends.spi import NotSent, Refused
 from amends.spi.http import Ambiguous
 
 PATH = "/rest/api/3/issue"
@@ -115,6 +115,16 @@ def test_an_issue_somebody_works_on_is_not_deleted(site):
     with pytest.raises(Refused) as refused:
         create.undo(done)
     assert refused.value.code == "diverged"
+
+
+def test_a_look_that_fails_before_the_delete_means_not_sent(site):
+    """Whether somebody worked on it cannot be told now; nothing left, so it may be tried again."""
+    create = site.capability("create")
+    done = site.done(create, site.call(ARGS))
+    site.system.arm("refuse", method="GET", path=f"{PATH}/*/changelog", status=503)
+    with pytest.raises(NotSent):
+        create.undo(done)
+    assert site.writes() == ["POST /issue"]
 
 
 def test_a_delete_that_is_not_allowed_is_a_refusal(site):

@@ -120,6 +120,16 @@ def test_without_a_reverse_transition_the_undo_is_refused(site):
     assert site.writes() == [POST]
 
 
+def test_a_look_that_fails_before_the_undo_means_not_sent(site):
+    """The undo may be tried again: nothing left."""
+    transition, call = ready(site)
+    done = site.done(transition, call)
+    site.system.arm("refuse", method="GET", path=PATH, status=503)
+    with pytest.raises(NotSent):
+        transition.undo(done)
+    assert site.writes() == [POST]
+
+
 def test_a_foreign_move_after_ours_is_diverged_and_not_overwritten(site):
     """Somebody went on working: the undo refuses (rule 18)."""
     transition, call = ready(site)

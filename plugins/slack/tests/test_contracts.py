@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
@@ -50,6 +52,13 @@ def test_messages_wait_for_success_and_removals_for_a_person():
     assert contracts.post(OPTIONS).release.mode == "on_success"
     assert contracts.delete(OPTIONS).release.mode == "on_approval"
     assert contracts.schedule(OPTIONS).release is None
+
+
+def test_correctors_are_recoverys_alone():
+    """No agent may call them, and they are neither undone nor queued (rules 21 and 32)."""
+    for make in (contracts.correction, contracts.note):
+        assert make(OPTIONS).corrects
+        assert set(make(OPTIONS).action_names().values()) == {"correct", "probe"}
 
 
 @pytest.mark.parametrize("token", ["xoxb-123", "", "SLACK_BOT_TOKEN"])
@@ -107,9 +116,17 @@ def test_the_default_policies_load_and_their_tests_pass():
     assert policy_problems("slack", (make(OPTIONS) for make in ALL), kept.contributions[0]) == []
 
 
-def test_no_default_policy_lets_an_agent_correct():
-    """Corrections are recovery's alone (rule 21)."""
-    kept = Kept()
-    plugin.amends_register_policies(context(), kept)
-    rules = [line for line in kept.contributions[0].policies["slack.cedar"].splitlines() if not line.startswith("//")]
-    assert not any("slack.correction" in line or "slack.note" in line for line in rules)
+def test_the_readmes_contract_table_says_what_the_contracts_say():
+    """Class, release and audience of every capability, row by row."""
+    rows = {}
+    for line in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0].startswith("`slack.") and len(cells) == 5:
+            rows[cells[0].strip("`")] = cells
+    assert set(rows) == {make(OPTIONS).capability for make in ALL}
+    for contract in (make(OPTIONS) for make in ALL):
+        cells = rows[contract.capability]
+        assert cells[1].startswith(contract.reversibility)
+        assert cells[2].startswith(contract.readers.audience)
+        if contract.release and "recovery" not in cells[1]:
+            assert contract.release.mode.replace("_", " ") in cells[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amends.spi import Refused
+from amends.spi import NotSent, Refused
 from amends.spi.http import Ambiguous, HttpSender
 from amends_slack.client import Slack
 from amends_slack.examine import examine
@@ -60,6 +60,45 @@ def test_an_unknown_correction_is_found_by_its_mark(workspace):
         correction.do(call)
     assert correction.probe(call).seen == "applied"
     assert workspace.system.count("message") == 1
+
+
+def test_a_correction_finds_its_thread_without_being_prepared(workspace):
+    """Recovery posts and probes from the place alone: both resolve a reply's thread to its root by themselves."""
+    root = workspace.foreign_post("root")
+    inner = workspace.foreign_post("inner", thread_ts=root)
+    correction = workspace.capability("correction")
+    call = workspace.call({"place": f"slack:{CHANNEL}/{inner}", "text": "reverted"}, marker="cor-1")
+    workspace.system.arm("drop_after_commit", path="/api/chat.postMessage")
+    with pytest.raises(Ambiguous):
+        correction.do(call)
+    assert workspace.messages()[-1]["thread_ts"] == root
+    assert correction.probe(call).seen == "applied"
+    assert workspace.sent("chat.postMessage") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "path", "place"),
+    [
+        ("correction", "GET", "/api/conversations.replies", f"slack:{CHANNEL}/1.000001"),
+        ("note", "POST", "/api/conversations.open", "person:maya"),
+    ],
+)
+def test_a_look_that_fails_before_a_correction_means_not_sent(workspace, kind, method, path, place):
+    """Nothing left, so it may be tried again; and the probe cannot tell either."""
+    corrector = workspace.capability(kind)
+    call = workspace.call({"place": place, "text": "reverted"})
+    workspace.system.arm("refuse", method=method, path=path, status=503, form="html", times=2)
+    with pytest.raises(NotSent):
+        corrector.do(call)
+    assert corrector.probe(call).seen == "inconclusive"
+    assert workspace.sent("chat.postMessage") == 0
+
+
+def test_a_correction_of_a_thread_that_is_gone_cannot_be_probed(workspace):
+    """The reply's root cannot be told any more: inconclusive, never absent (rule 32)."""
+    correction = workspace.capability("correction")
+    call = workspace.call({"place": f"slack:{CHANNEL}/1.000001", "text": "reverted"})
+    assert correction.probe(call).seen == "inconclusive"
 
 
 def test_a_correction_mentions_nobody_by_accident(workspace):

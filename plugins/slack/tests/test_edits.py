@@ -6,8 +6,10 @@ import time
 
 import pytest
 
-from amends.spi import Refused
-from amends.spi.http import Ambiguous
+from amends.spi import NotSent, Refused
+from amends.spi.http import Ambiguous, HttpSender
+from amends_slack.client import Slack
+from amends_slack.edits import Delete
 
 CHANNEL = "C0BILLING"
 
@@ -63,6 +65,25 @@ def test_a_later_edit_is_not_overwritten(workspace, own):
         update.undo(done)
     assert refused.value.code == "diverged"
     assert workspace.messages()[0]["text"] == "status: amber"
+
+
+def test_a_look_that_fails_before_the_undo_means_not_sent(workspace, own):
+    """The undo may be tried again: nothing left."""
+    update, call = update_call(workspace, own)
+    done = workspace.done(update, call)
+    workspace.system.arm("refuse", method="GET", path="/api/conversations.history", status=429)
+    with pytest.raises(NotSent):
+        update.undo(done)
+    assert workspace.sent("chat.update") == 1
+
+
+def test_a_removal_is_told_to_whom_the_site_names(workspace, own):
+    """A removed message may take its thread along, so somebody is named to hear of it."""
+    options = workspace.options.model_copy(update={"removals_told": "maya"})
+    delete = Delete(Slack(options, HttpSender()))
+    call = workspace.call({"channel": CHANNEL, "ts": own})
+    assert delete.place(call) == delete.contract.signal.place == "person:maya"
+    assert workspace.capability("delete").place(call) == f"slack:{CHANNEL}/{own}"
 
 
 def test_an_update_of_a_message_that_is_not_there_is_refused_before_it_is_sent(workspace):

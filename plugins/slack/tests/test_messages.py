@@ -123,6 +123,25 @@ def test_a_twin_is_taken_back_alone(workspace):
     assert post.probe(done).seen == "applied"
 
 
+def test_a_twins_correction_goes_to_the_thread_of_the_message_that_stays(workspace):
+    """The twin's reference must not take the place of the kept message's ts in the signal's place."""
+    workspace.system.arm("make_two", path="/api/chat.postMessage")
+    post = workspace.capability("post")
+    done = workspace.done(post, workspace.call(POST))
+    seen = post.probe(done)
+    (twin,) = set(seen.twins) - {done.reference}
+    recorded = {**done.args, **seen.effect, post.contract.reference.field: twin}
+    assert post.contract.signal.place.format(**recorded) == f"slack:{done.reference}"
+
+
+def test_the_place_of_a_reply_is_known_while_its_answer_is_lost(workspace):
+    """The contract's template needs only what `prepare` found."""
+    root = workspace.foreign_post("root")
+    reply = workspace.capability("reply")
+    call = workspace.prepared(reply, workspace.call({**POST, "thread_ts": root}))
+    assert reply.contract.signal.place.format(**{**call.args, **call.allocated}) == reply.place(call)
+
+
 def test_a_skewed_clock_does_not_hide_the_message(workspace):
     """Slack's clock may be behind ours; the window is widened and never the only criterion (P-07)."""
     workspace.system.configure(clock_skew_s=-2.0)
@@ -213,6 +232,18 @@ def test_a_reply_whose_answer_is_lost_is_found_in_its_thread(workspace):
         reply.do(call)
     seen = reply.probe(call)
     assert (seen.seen, seen.effect["thread_ts"]) == ("applied", root)
+
+
+def test_an_ok_that_names_no_thread_is_not_a_reply(workspace):
+    """The answer shows a message at the top level: unknown, although Slack said ok (S-03)."""
+    root = workspace.foreign_post("root")
+    reply = workspace.capability("reply")
+    call = workspace.prepared(reply, workspace.call({**POST, "thread_ts": root}))
+    body = {"ok": True, "channel": CHANNEL, "ts": "1.000001", "message": {"ts": "1.000001", "text": "x"}}
+    workspace.system.arm("error_after_commit", path="/api/chat.postMessage", status=200, form="json", body=body)
+    with pytest.raises(Ambiguous) as ambiguous:
+        reply.do(call)
+    assert ambiguous.value.code == "other_thread"
 
 
 def test_a_reply_that_landed_outside_its_thread_is_diverged(workspace):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from amends.spi import Call, Capability, Done, Json, Observation, Prepared, Question, Receipt, Refused
+from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepared, Question, Receipt, Refused
 from amends.spi.http import Unreadable
 from amends_jira import contracts
 from amends_jira.arguments import AssignArgs
-from amends_jira.client import Jira
+from amends_jira.client import Jira, look_before_sending
 from amends_jira.values import map_of, project_of, text_of
 
 
@@ -23,7 +23,7 @@ class Assign(Capability):
         before = self._assignee(question)
         key = text_of(question.args.get("key"))
         return Prepared(
-            before={"account_id": before, "summary": "the former assignee" if before else "unassigned"},
+            before=_image(before),
             input={"project": project_of(key)},
         )
 
@@ -34,7 +34,7 @@ class Assign(Capability):
             effect={"key": args.key, "account_id": args.account_id},
             reference=args.key,
             output={"key": args.key, "account_id": args.account_id},
-            after={"account_id": args.account_id},
+            after=_image(args.account_id),
         )
 
     def probe(self, question: Question) -> Observation:
@@ -55,12 +55,13 @@ class Assign(Capability):
 
     def undo(self, call: Call) -> Receipt:
         """Put the former assignee back, unless somebody has assigned the issue since."""
-        now = self._assignee(call)
+        with look_before_sending():
+            now = self._assignee(call)
         if now != call.args.get("account_id"):
             raise Refused("the assignee is not as this run left it", code="diverged")
         before = call.before.get("account_id")
         self._set(call, before)
-        return Done(reference=call.reference, after={"account_id": before})
+        return Done(reference=call.reference, after=_image(before))
 
     def verify_undone(self, question: Question) -> Observation:
         """The before-image stands again, also where it was equal to what this run set."""
@@ -80,3 +81,8 @@ class Assign(Capability):
     def _set(self, call: Call, account_id: Json) -> None:
         key = text_of(call.args.get("key"))
         self._jira.write(call, "PUT", f"issue/{key}/assignee", {"accountId": account_id})
+
+
+def _image(account_id: Json) -> JsonMap:
+    """Before- and after-image in one form, so that a run that changed nothing is seen to have changed nothing."""
+    return {"account_id": account_id, "summary": f"account {account_id}" if account_id else "unassigned"}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from amends.spi import Call, Json, JsonMap, Question
+from amends.spi import Call, Json, JsonMap, NotSent, Question
 from amends.spi.http import HttpRequest, HttpSender, Unreadable
 from amends_jira import answers
 from amends_jira.options import JiraOptions
@@ -92,3 +93,14 @@ class Jira:
 
     def _headers(self, question: Question) -> dict[str, str]:
         return {"Authorization": self.options.authorization(question.secret)}
+
+
+@contextmanager
+def look_before_sending() -> Generator[None, None, None]:
+    """Reads that come before the mutating request of a call: if one fails, nothing has been sent. Raises `NotSent`."""
+    try:
+        yield
+    except Unreadable as unreadable:
+        raise NotSent(
+            f"nothing was sent, because the look before it failed: {unreadable}", code=unreadable.code
+        ) from None

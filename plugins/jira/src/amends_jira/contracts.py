@@ -70,7 +70,7 @@ def comment(options: JiraOptions) -> Contract:
         identity=Identity(fields=("key",)),
         keying=Keying(kind="probeable"),
         probe=_listing(options),
-        reference=Reference(field="comment_id", pattern=rf"{KEY}/[0-9]{{1,20}}"),
+        reference=Reference(field="comment", pattern=rf"{KEY}/[0-9]{{1,20}}"),
         compensation=(
             Alternative(
                 name="delete",
@@ -180,7 +180,7 @@ def correction(options: JiraOptions) -> Contract:
         identity=Identity(fields=("place",)),
         keying=Keying(kind="probeable"),
         probe=_listing(options),
-        reference=Reference(field="comment_id", pattern=rf"{KEY}/[0-9]{{1,20}}"),
+        reference=Reference(field="comment", pattern=rf"{KEY}/[0-9]{{1,20}}"),
         signal=Signal(
             visible_to="everybody who reads or watches the issue",
             place="{place}",
@@ -188,7 +188,7 @@ def correction(options: JiraOptions) -> Contract:
             reader_must="follow the latest correction of that run",
             comes_back="a later change is posted as another comment",
         ),
-        release=Release(mode="on_success"),
+        corrects=True,
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("place",)),
     )

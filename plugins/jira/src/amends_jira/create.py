@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, JsonMap, Observation, Prepared, Q
 from amends.spi.http import Ambiguous, Unreadable
 from amends_jira import contracts, marker
 from amends_jira.arguments import CreateArgs
-from amends_jira.client import MOST_PAGES, PAGE, Jira, Listing
+from amends_jira.client import MOST_PAGES, PAGE, Jira, Listing, look_before_sending
 from amends_jira.text import document
 from amends_jira.values import created_seconds, map_of, maps_of, text_of
 
@@ -69,7 +69,9 @@ class Create(Capability):
         known = call.reference or (call.observed.reference if call.observed is not None else "")
         if not known:
             raise Refused("the issue's key is not known", code="key_unknown")
-        if self._worked_on(call, known):
+        with look_before_sending():
+            worked_on = self._worked_on(call, known)
+        if worked_on:
             raise Refused(f"somebody has worked on `{known}`", code="diverged")
         try:
             self._jira.write(call, "DELETE", f"issue/{known}")

@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, JsonMap, Observation, Prepared, Q
 from amends.spi.http import Unreadable
 from amends_jira import contracts, marker, workflow
 from amends_jira.arguments import TransitionArgs
-from amends_jira.client import Jira
+from amends_jira.client import Jira, look_before_sending
 from amends_jira.values import map_of, project_of, text_of
 
 
@@ -69,10 +69,11 @@ class Transition(Capability):
     def undo(self, call: Call) -> Receipt:
         """The reverse transition, if the workflow has one and nobody has moved the issue since."""
         before, to = text_of(call.before.get("status")), text_of(call.args.get("to"))
-        now = self._status(call)
-        if not workflow.same(now, to):
-            raise Refused(f"the status is `{now}`, not `{to}` as this run left it", code="diverged")
-        way = _way_back(self._ways(call), before)
+        with look_before_sending():
+            now = self._status(call)
+            if not workflow.same(now, to):
+                raise Refused(f"the status is `{now}`, not `{to}` as this run left it", code="diverged")
+            way = _way_back(self._ways(call), before)
         self._move(call, way.id, {}, marker.history(call.undo_marker, undo_of=call.marker))
         return Done(reference=call.reference, after={"status": before})
 

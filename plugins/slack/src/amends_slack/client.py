@@ -5,10 +5,11 @@ The sender is shared by all capabilities of an adapter instance and holds no con
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 
-from amends.spi import Call, JsonMap, Question
-from amends.spi.http import HttpRequest, HttpSender
+from amends.spi import Call, JsonMap, NotSent, Question
+from amends.spi.http import HttpRequest, HttpSender, Unreadable
 from amends_slack import answers
 from amends_slack.options import SlackOptions
 
@@ -53,3 +54,14 @@ class Slack:
 
     def _headers(self, question: Question) -> dict[str, str]:
         return {"Authorization": f"Bearer {question.secret(self.options.token)}"}
+
+
+@contextmanager
+def look_before_sending() -> Generator[None, None, None]:
+    """Reads that come before the mutating request of a call: if one fails, nothing has been sent. Raises `NotSent`."""
+    try:
+        yield
+    except Unreadable as unreadable:
+        raise NotSent(
+            f"nothing was sent, because the look before it failed: {unreadable}", code=unreadable.code
+        ) from None

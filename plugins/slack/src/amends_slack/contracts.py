@@ -39,7 +39,7 @@ def post(options: SlackOptions) -> Contract:
         identity=Identity(fields=("channel",)),
         keying=Keying(kind="probeable"),
         probe=_listing(options),
-        reference=Reference(field="ts", pattern=MESSAGE_REFERENCE),
+        reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
         compensation=_correction_ladder(),
         signal=_signal("a message in this channel that an agent run posted"),
         release=Release(mode="on_success"),
@@ -57,7 +57,7 @@ def reply(options: SlackOptions) -> Contract:
             "summary": "posts a message in a thread",
             "effect": Effect(kind="message", system="slack", resource="thread:{channel}/{thread_ts}"),
             "identity": Identity(fields=("channel", "thread_ts")),
-            "signal": _signal("a message in this thread that an agent run posted"),
+            "signal": _signal("a message in this thread that an agent run posted", "slack:{channel}/{root_ts}"),
         }
     )
 
@@ -74,7 +74,7 @@ def update(options: SlackOptions) -> Contract:
         identity=Identity(fields=("channel", "ts"), cardinality="many", value_fields=("text",)),
         keying=Keying(kind="probeable"),
         probe=_by_id(options),
-        reference=Reference(field="ts", pattern=MESSAGE_REFERENCE),
+        reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
         restores_before_image=True,
         compensation=(
             Alternative(name="restore", when={"message": ("updated",)}, retry=Retry(settle_seconds=1.0)),
@@ -99,11 +99,11 @@ def delete(options: SlackOptions) -> Contract:
         identity=Identity(fields=("channel", "ts")),
         keying=Keying(kind="probeable"),
         probe=_by_id(options),
-        reference=Reference(field="ts", pattern=MESSAGE_REFERENCE),
+        reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
         signal=Signal(
             visible_to="everyone in the channel",
-            place="slack:{channel}/{ts}",
-            seen="that a message of this channel disappeared",
+            place=f"person:{options.removals_told}" if options.removals_told else "slack:{channel}/{ts}",
+            seen="that a message in {channel} disappeared",
             reader_must="nothing; ask the owner if you still need what it said",
             comes_back="it does not come back",
         ),
@@ -129,7 +129,7 @@ def schedule(options: SlackOptions) -> Contract:
         identity=Identity(fields=("channel",)),
         keying=Keying(kind="probeable"),
         probe=_listing(options).model_copy(update={"counts": False}),
-        reference=Reference(field="scheduled_message_id", pattern=r"[CDG][A-Z0-9_]+/Q[A-Za-z0-9_]+"),
+        reference=Reference(field="scheduled", pattern=r"[CDG][A-Z0-9_]+/Q[A-Za-z0-9_]+"),
         compensation=(
             Alternative(name="unschedule", when={"scheduled": ("pending",)}, harmless_when_absent=True),
             Alternative(name="person", undo="escalate"),
@@ -166,7 +166,7 @@ def _corrector(options: SlackOptions, capability: str, summary: str, where: str)
         identity=Identity(fields=("place",)),
         keying=Keying(kind="probeable"),
         probe=_listing(options),
-        reference=Reference(field="ts", pattern=MESSAGE_REFERENCE),
+        reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
         signal=Signal(
             visible_to="whoever reads the place",
             place="{place}",
@@ -174,7 +174,7 @@ def _corrector(options: SlackOptions, capability: str, summary: str, where: str)
             reader_must="follow the latest correction of that run",
             comes_back="a later change is posted as a reply",
         ),
-        release=Release(mode="on_success"),
+        corrects=True,
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("place",)),
     )
@@ -197,10 +197,10 @@ def _correction_ladder() -> tuple[Alternative, ...]:
     )
 
 
-def _signal(seen: str) -> Signal:
+def _signal(seen: str, place: str = "slack:{channel}/{ts}") -> Signal:
     return Signal(
         visible_to="everyone in the channel",
-        place="slack:{channel}/{ts}",
+        place=place,
         seen=seen,
         reader_must="do not act on it; if you already did, tell the owner",
         comes_back="if the work is done again, a new message says so",

@@ -7,7 +7,7 @@ import html
 from amends.spi import Call, CorrectionArgs, Corrector, Observation, Prepared, Question, Receipt, Refused
 from amends.spi.http import Unreadable
 from amends_slack import contracts, posting, search
-from amends_slack.client import Slack
+from amends_slack.client import Slack, look_before_sending
 from amends_slack.messages import look_in_thread
 from amends_slack.places import known_ts, parse_person, parse_place, text_of
 
@@ -23,23 +23,31 @@ class ThreadCorrection(Corrector):
 
     def prepare(self, question: Question) -> Prepared:
         """Resolve the thread's root. Raises `Refused` if the place names no thread or the message is not there."""
-        channel, ts = parse_place(_args(question).place)
-        root = posting.root_of(self._slack.reader(question), channel, ts)
+        channel, root = self._thread(question)
         return Prepared(allocated={"channel": channel, "root_ts": root})
 
     def do(self, call: Call) -> Receipt:
-        channel, ts = parse_place(_args(call).place)
-        root = text_of(call.allocated.get("root_ts")) or ts
+        with look_before_sending():
+            channel, root = self._thread(call)
         return posting.send(self._slack, call, channel, _plain(_args(call).text), thread=root)
 
     def probe(self, question: Question) -> Observation:
-        channel, ts = parse_place(_args(question).place)
-        root = text_of(question.allocated.get("root_ts")) or ts
+        """Look in the very thread; if its root cannot be told any more, neither can this."""
+        try:
+            channel, root = self._thread(question)
+        except (Unreadable, Refused) as unknown:
+            return Observation(seen="inconclusive", detail=str(unknown))
         margin = self._slack.options.clock_margin_seconds
         return look_in_thread(self._slack.reader(question), question, channel, root, margin)
 
     def place(self, question: Question) -> str:
         return _args(question).place
+
+    def _thread(self, question: Question) -> tuple[str, str]:
+        """Channel and root of the thread, as found before or by a read now. Raises `Refused` or `Unreadable`."""
+        channel, ts = parse_place(_args(question).place)
+        known = text_of(question.allocated.get("root_ts")) or text_of(question.effect.get("thread_ts"))
+        return channel, known or posting.root_of(self._slack.reader(question), channel, ts)
 
 
 class PersonNote(Corrector):
@@ -56,13 +64,15 @@ class PersonNote(Corrector):
         return Prepared(allocated={"channel": self._channel(question)})
 
     def do(self, call: Call) -> Receipt:
-        return posting.send(self._slack, call, self._channel(call), _plain(_args(call).text))
+        with look_before_sending():
+            channel = self._channel(call)
+        return posting.send(self._slack, call, channel, _plain(_args(call).text))
 
     def probe(self, question: Question) -> Observation:
         try:
             channel = self._channel(question)
-        except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+        except (Unreadable, Refused) as unknown:
+            return Observation(seen="inconclusive", detail=str(unknown))
         margin = self._slack.options.clock_margin_seconds
         start = search.window_start(question, margin, known_ts(question, channel))
         return posting.observe(search.history(self._slack.reader(question), channel, start), question, channel)
@@ -71,7 +81,7 @@ class PersonNote(Corrector):
         return _args(question).place
 
     def _channel(self, question: Question) -> str:
-        known = text_of(question.allocated.get("channel"))
+        known = text_of(question.allocated.get("channel")) or text_of(question.effect.get("channel"))
         if known:
             return known
         name = parse_person(_args(question).place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepared, Question, Receipt, Refused
+from amends.spi import Call, Capability, Done, Json, JsonMap, NotSent, Observation, Prepared, Question, Receipt, Refused
 from amends.spi.http import Unreadable
 from amends_slack import contracts, posting, search
 from amends_slack.arguments import DeleteArgs, UpdateArgs
@@ -55,6 +55,8 @@ class Update(Capability):
     def undo(self, call: Call) -> Receipt:
         """Put the former text back, unless somebody has changed the message since."""
         now = self._compare(call)
+        if now.seen == "inconclusive":
+            raise NotSent(f"nothing was sent, because the look before it failed: {now.detail}", code="unreadable")
         if now.seen not in {"applied", "absent"}:
             raise Refused(f"the message is not as this run left it: {now.seen}", code="diverged")
         before = call.before
@@ -70,7 +72,7 @@ class Update(Capability):
         return Done(reference=call.reference, after={"text": text_of(before.get("text"))})
 
     def place(self, question: Question) -> str:
-        return place(text_of(question.args.get("channel")), text_of(question.args.get("ts")))
+        return _thread(question)
 
     def _compare(self, question: Question) -> Observation:
         try:
@@ -129,7 +131,13 @@ class Delete(Capability):
         return Observation(seen="absent", state={"message": "posted"}, reference=reference(channel, ts))
 
     def place(self, question: Question) -> str:
-        return place(text_of(question.args.get("channel")), text_of(question.args.get("ts")))
+        """Whoever the site names hears of it; else the message's thread."""
+        told = self._slack.options.removals_told
+        return f"person:{told}" if told else _thread(question)
+
+
+def _thread(question: Question) -> str:
+    return place(text_of(question.args.get("channel")), text_of(question.args.get("ts")))
 
 
 def _message(slack: Slack, question: Question) -> JsonMap | None:

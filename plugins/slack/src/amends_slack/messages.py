@@ -103,7 +103,9 @@ def look_in_thread(read: Read, question: Question, channel: str, root: str, marg
 
 
 def _root(question: Question) -> str:
-    return text_of(question.allocated.get("root_ts")) or text_of(question.args.get("thread_ts"))
+    """The thread's root as `prepare` or a probe found it; else what the arguments say."""
+    known = text_of(question.allocated.get("root_ts")) or text_of(question.effect.get("thread_ts"))
+    return known or text_of(question.args.get("thread_ts"))
 
 
 def _everyone(args: PostArgs) -> bool:

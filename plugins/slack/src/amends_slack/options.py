@@ -18,6 +18,7 @@ class SlackOptions(BaseModel):
     base_url: str = Field(default="https://slack.com/api", pattern=r"^https?://")
     token: SecretReference = "env:SLACK_BOT_TOKEN"  # noqa: S105 - a reference to the token, not the token
     people: dict[str, UserId] = Field(default_factory=dict[str, UserId])  # name in `person:{name}` -> Slack user id
+    removals_told: str = ""  # who hears of a removed message; empty: its thread, which may be gone with it
     timeout_seconds: float = Field(default=30.0, gt=0, le=300)
     probe_deadline_seconds: float = Field(default=300.0, gt=0)
     absent_final_after_seconds: float = Field(default=60.0, ge=0)

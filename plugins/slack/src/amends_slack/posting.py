@@ -45,14 +45,14 @@ def observe(listing: Listing, question: Question, channel: str) -> Observation:
     if not live and known is not None and not is_gone(known) and not is_withdrawn(known):
         live = [known]
     if len(live) > 1:
-        refs = tuple(reference(channel, ts_of(item)) for item in live)
-        kept = question.reference if question.reference in refs else refs[0]
+        refs = {reference(channel, ts_of(item)): item for item in live}
+        kept = question.reference if question.reference in refs else next(iter(refs))
         return Observation(
             seen="many",
             state={"message": "posted"},
-            effect=effect(channel, kept.partition("/")[2], text_of(live[0].get("thread_ts"))),
+            effect=effect(channel, kept.partition("/")[2], text_of(refs[kept].get("thread_ts"))),
             reference=kept,
-            twins=refs,
+            twins=tuple(refs),
             detail=listing.detail,
         )
     if live:

@@ -69,9 +69,10 @@ def one(read: Read, channel: str, ts: str) -> JsonMap | None:
 
 def window_start(question: Question, margin_seconds: float, ts: str = "") -> float:
     """Where a look begins: the send, or the known ts if that is earlier, widened by the clock margin (case P-07)."""
-    sent = question.sent_at_us / 1_000_000 if question.sent_at_us is not None else 0.0
-    known = float(_moment(ts)) if ts else sent
-    return min(sent, known) - margin_seconds
+    known = [float(_moment(ts))] if ts else []
+    if question.sent_at_us is not None:
+        known.append(question.sent_at_us / 1_000_000)
+    return min(known, default=0.0) - margin_seconds
 
 
 def ts_of(message: Mapping[str, Json]) -> str:

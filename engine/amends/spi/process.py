@@ -16,6 +16,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.01
@@ -61,15 +62,19 @@ class Budget:
         return max(0.0, self._end - time.monotonic() - reserve_seconds)
 
 
-def start(argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None) -> subprocess.Popen[bytes]:
-    """Start `argv` (no shell) as the leader of a new session, with three pipes. Raises `OSError` if it cannot."""
+def start(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stderr: IO[bytes] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `argv` (no shell) as the leader of a new session, with pipes for what is not given. Raises `OSError` if it
+    cannot.
+    """
     return subprocess.Popen(
         list(argv),
         env=dict(env),
         cwd=cwd,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.PIPE if stderr is None else stderr,
         start_new_session=True,
         close_fds=False,  # Python marks its own descriptors non-inheritable: only the owner lock passes
     )

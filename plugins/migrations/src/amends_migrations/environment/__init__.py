@@ -1,0 +1,1 @@
+"""The Alembic environment folder: `env.py` is run by Alembic, never imported."""

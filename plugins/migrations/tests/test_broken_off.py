@@ -1,0 +1,122 @@
+"""Migrations that stop in the middle: what is left is named, and never guessed away."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from amends.spi import Refused
+from amends.spi.process import TimeLimit
+from amends_migrations.child import BrokeOff
+
+ADD = 'op.add_column("billing", sa.Column("note", sa.String(20)))'
+DROP = 'op.drop_column("billing", "note")'
+
+
+def test_runner_killed_in_the_middle_leaves_half_a_migration(bench):
+    """SQLite keeps each statement: the column is there, the version is not. Diverged, with the parts named."""
+    bench.write(
+        "r2",
+        "r1",
+        f'{ADD}\nif op.get_bind().exec_driver_sql("SELECT count(*) FROM billing").scalar():\n'
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        'op.create_table("plan", sa.Column("id", sa.Integer))',
+        f'op.drop_table("plan")\n{DROP}',
+        extra="import os, signal\n",
+    )
+    action = bench.action()
+    action.prepare()
+    with pytest.raises(BrokeOff):
+        action.send()
+    seen = action.probe()
+    assert (seen.seen, seen.parts, bench.version()) == ("diverged", ("column:billing.note",), ["r1"])
+    assert "half applied" in seen.detail
+    with pytest.raises(Refused, match="not as it was"):
+        action.send()
+    with pytest.raises(Refused, match="not as it was"):
+        action.capability.undo(action.call(rung="downgrade"))
+
+
+def test_error_after_the_first_statement_is_unknown(bench):
+    """A statement that fails on real rows after another succeeded: no refusal, because something is there."""
+    bench.write(
+        "r2",
+        "r1",
+        f'{ADD}\nop.execute("INSERT INTO billing (id) SELECT id FROM billing")',
+        DROP,
+    )
+    action = bench.action()
+    action.prepare()
+    with pytest.raises(BrokeOff, match="UNIQUE"):
+        action.send()
+    assert action.probe().seen == "diverged"
+
+
+def test_error_before_anything_changed_is_a_refusal(bench):
+    """The runner looked again under the lock and found all as before: authoritative."""
+    bench.write("r2", "r1", f'op.execute("INSERT INTO billing (id) SELECT id FROM billing")\n{ADD}', DROP)
+    action = bench.action()
+    action.prepare()
+    with pytest.raises(Refused, match="left nothing behind"):
+        action.send()
+    assert action.probe().seen == "absent"
+
+
+def test_time_limit_kills_the_runner_and_proves_nothing(bench):
+    """A migration that hangs is ended with its process group; the database decides what is known."""
+    bench.write(
+        "r2",
+        "r1",
+        f'{ADD}\nif op.get_bind().exec_driver_sql("SELECT count(*) FROM billing").scalar():\n    time.sleep(60)',
+        DROP,
+        extra="import time\n",
+    )
+    action = bench.action()
+    action.prepare()
+    action.timeout_seconds = 5.0
+    with pytest.raises(TimeLimit):
+        action.send()
+    assert action.probe().seen == "diverged"
+
+
+@pytest.mark.crash
+def test_runner_ends_with_an_engine_that_dies_before_saying_go(bench):
+    """The engine dies with the runner holding the lock and ready: nothing runs, and the lock is free again."""
+    action = bench.action()
+    action.prepare()
+    fifo = bench.root / "fifo"
+    os.mkfifo(fifo)
+    code = (
+        "import json,sys,time\nfrom amends_migrations import child\n"
+        "def ask():\n open(sys.argv[2],'w').write('ready'); time.sleep(60)\n"
+        "child.carry_out(json.loads(sys.argv[1]), timeout_seconds=60, still_wanted=ask)\n"
+    )
+    import json
+
+    request = action.capability._request("move", action.question()) | {
+        "steps": action.allocated["steps"],
+        "from": "r1",
+        "to": "r2",
+        "before": action.before["items"],
+        "after": action.allocated["items"],
+        "rows": {},
+    }
+    engine = subprocess.Popen([sys.executable, "-c", code, json.dumps(request), str(fifo)])
+    try:
+        assert fifo.read_text() == "ready"
+    finally:
+        engine.send_signal(signal.SIGKILL)
+        engine.wait(10)
+    action.send()
+    assert (bench.version(), action.probe().seen) == (["r2"], "applied")
+
+
+def test_database_that_cannot_be_read_is_inconclusive(bench):
+    """A missing file proves nothing, and none is created by looking."""
+    action = bench.action()
+    action.run()
+    bench.file.rename(bench.root / "moved.db")
+    assert action.probe().seen == "inconclusive"
+    assert not bench.file.exists()

@@ -105,6 +105,15 @@ def registered(**given):
     return kept
 
 
+def test_a_wrong_option_is_named_with_its_section_and_without_its_value():
+    """The host shows one line: it must say what to correct, and must not repeat a token."""
+    with pytest.raises(ValueError, match=r"^\[adapters\.jira\] `token`: .*") as wrong:
+        registered(token="jira-secret")
+    assert "jira-secret" not in str(wrong.value)
+    with pytest.raises(ValueError, match=r"^\[adapters\.jira\] `transition = .*customer_facing = false"):
+        registered(transition="compensatable")
+
+
 def test_the_hooks_register_everything_once():
     """Four capabilities, one corrector, policies, one examination."""
     kept = registered()

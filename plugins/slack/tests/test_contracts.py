@@ -96,6 +96,14 @@ def context(**options):
     return AdapterContext("slack", "main", "acme", "test", options, lambda reference: "secret", ".")
 
 
+def test_a_wrong_option_is_named_with_its_section_and_without_its_value():
+    """The host shows one line: it must say what to correct, and must not repeat a token."""
+    with pytest.raises(ValueError, match=r"^\[adapters\.slack\] `token`: .*") as wrong:
+        plugin.amends_register_capabilities(context(token="xoxb-secret"), Kept())
+    assert "xoxb-secret" not in str(wrong.value)
+    assert "\n" not in str(wrong.value)
+
+
 def test_the_hooks_register_everything_once():
     """Five capabilities, a corrector per scheme, policies with tests, one examination."""
     kept = Kept()

@@ -6,7 +6,9 @@ import base64
 from collections.abc import Callable
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from amends.spi import AdapterContext
 
 SecretReference = Annotated[str, Field(pattern=r"^(env|file):.+$")]
 
@@ -53,3 +55,15 @@ class JiraOptions(BaseModel):
         if not self.email:
             return f"Bearer {token}"
         return "Basic " + base64.b64encode(f"{self.email}:{token}".encode()).decode()
+
+
+def options_of(context: AdapterContext) -> JiraOptions:
+    """The adapter's options. Raises `ValueError` in one line that names section and key, never a value (rule 10)."""
+    try:
+        return JiraOptions.model_validate(dict(context.options))
+    except ValidationError as error:
+        found = [
+            (".".join(map(str, item["loc"])), item["msg"].removeprefix("Value error, ")) for item in error.errors()
+        ]
+        wrong = "; ".join(f"`{key}`: {said}" if key else said for key, said in found)
+        raise ValueError(f"[adapters.{context.name}] {wrong}") from None

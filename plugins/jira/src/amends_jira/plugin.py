@@ -12,14 +12,14 @@ from amends_jira.client import Jira
 from amends_jira.comment import Comment, IssueCorrection
 from amends_jira.create import Create
 from amends_jira.examine import examine
-from amends_jira.options import JiraOptions
+from amends_jira.options import options_of
 from amends_jira.transition import Transition
 
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:
     """Four capabilities and the corrector of `jira:` places, all on one sender."""
-    jira = Jira(JiraOptions.model_validate(dict(context.options)), HttpSender())
+    jira = Jira(options_of(context), HttpSender())
     for capability in (Transition(jira), Comment(jira), Create(jira), Assign(jira), IssueCorrection(jira)):
         registry.capability(capability)
 
@@ -30,7 +30,7 @@ def amends_register_policies(context: AdapterContext, registry: Registry) -> Non
 
     A release is only spoken of where the site's options make the call irreversible: otherwise there is no such action.
     """
-    options = JiraOptions.model_validate(dict(context.options))
+    options = options_of(context)
     calls = {"transition": contracts.transition, "comment": contracts.comment, "create": contracts.create}
     released = [name for name, contract in calls.items() if contract(options).irreversible]
     names = ["jira", *(f"release_{name}" for name in released)]
@@ -45,7 +45,7 @@ def amends_register_policies(context: AdapterContext, registry: Registry) -> Non
 @hookimpl
 def amends_register_doctor(context: AdapterContext, registry: Registry) -> None:
     """`myself`."""
-    options = JiraOptions.model_validate(dict(context.options))
+    options = options_of(context)
     registry.doctor(lambda: examine(options, HttpSender(), context.secret))
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from amends.spi import AdapterContext
 
 SecretReference = Annotated[str, Field(pattern=r"^(env|file):.+$")]
 UserId = Annotated[str, Field(pattern=r"^[UW][A-Z0-9]+$")]
@@ -28,3 +30,15 @@ class SlackOptions(BaseModel):
     def url(self, method: str) -> str:
         """The address of a Web API method."""
         return f"{self.base_url.rstrip('/')}/{method}"
+
+
+def options_of(context: AdapterContext) -> SlackOptions:
+    """The adapter's options. Raises `ValueError` in one line that names section and key, never a value (rule 10)."""
+    try:
+        return SlackOptions.model_validate(dict(context.options))
+    except ValidationError as error:
+        found = [
+            (".".join(map(str, item["loc"])), item["msg"].removeprefix("Value error, ")) for item in error.errors()
+        ]
+        wrong = "; ".join(f"`{key}`: {said}" if key else said for key, said in found)
+        raise ValueError(f"[adapters.{context.name}] {wrong}") from None

@@ -11,14 +11,14 @@ from amends_slack.correctors import PersonNote, ThreadCorrection
 from amends_slack.edits import Delete, Update
 from amends_slack.examine import examine
 from amends_slack.messages import Post, Reply
-from amends_slack.options import SlackOptions
+from amends_slack.options import options_of
 from amends_slack.schedule import Schedule
 
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:
     """Five capabilities and two correctors, all on one sender."""
-    slack = Slack(SlackOptions.model_validate(dict(context.options)), HttpSender())
+    slack = Slack(options_of(context), HttpSender())
     for capability in (
         Post(slack),
         Reply(slack),
@@ -47,5 +47,5 @@ def amends_register_policies(context: AdapterContext, registry: Registry) -> Non
 @hookimpl
 def amends_register_doctor(context: AdapterContext, registry: Registry) -> None:
     """`auth.test`."""
-    options = SlackOptions.model_validate(dict(context.options))
+    options = options_of(context)
     registry.doctor(lambda: examine(options, HttpSender(), context.secret))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from amends.core.canonical import Json, digest
+from amends.core.contract import Contract, Effect, Keying, Readers, Release
 from amends.core.errors import InvalidInput
 from amends.core.identity import render
 from amends.core.rows import ActionRow, RunState
@@ -55,9 +56,23 @@ def corrections_due(state: RunState, quiet: frozenset[str]) -> Iterator[str]:
             continue
         told = latest(state, place)
         if told is None or told.label != says(actions):
-            if told is not None and (told.status in _OPEN or told.outcome is Outcome.UNKNOWN):
+            if told is not None and not told.accepted_by and (told.status in _OPEN or told.outcome is Outcome.UNKNOWN):
                 continue  # first learn what became of the earlier note
             yield place
+
+
+def unserved_contract(scheme: str) -> Contract:
+    """The contract of a correction that no enabled adapter can post: it is recorded, and a person posts it."""
+    return Contract(
+        capability="correction.unserved",
+        summary=f"a note at a `{scheme}:` place that no enabled adapter serves",
+        effect=Effect(kind="note", system=scheme or "unknown", resource="place:{place}"),
+        readers=Readers(audience="team", where=scheme or "unknown"),
+        reversibility="irreversible",
+        keying=Keying(kind="blind"),
+        release=Release(mode="on_success"),
+        corrects=True,
+    )
 
 
 def latest(state: RunState, place: str) -> ActionRow | None:

@@ -21,6 +21,9 @@ LEDGER_FORMAT = 1
 SYSTEM_STREAM = "system"
 
 JsonFields: TypeAlias = dict[str, Json]
+Verb: TypeAlias = Literal[
+    "wait", "reconcile", "compensate", "correct", "escalate", "skip", "withdraw", "check", "ask", "release", "turn_back"
+]
 ProbePurpose: TypeAlias = Literal["confirm", "reconcile", "before_undo", "verify_undone", "late_check", "residue"]
 
 
@@ -293,7 +296,7 @@ class RecoveryDecided(Frozen):
     """One step of a plan, with the facts it rests on."""
 
     kind: Literal["recovery_decided"] = "recovery_decided"
-    decision: Literal["wait", "reconcile", "compensate", "correct", "escalate", "skip"]
+    decision: Verb
     reason: str
     facts: JsonFields = Field(default_factory=dict[str, Json])
     due_us: int | None = None
@@ -313,6 +316,7 @@ class ApprovalAsked(Frozen):
     reasons: tuple[str, ...] = ()
     shown: JsonFields
     digest: str
+    content_digest: str = ""  # of what was read when asking; it may have changed since the action was queued
     expires_us: int
 
 
@@ -437,6 +441,17 @@ class DrillCertified(Frozen):
     detail: str = ""
 
 
+class ReportDelivered(Frozen):
+    """A run's report was sent to its owner (rule 34)."""
+
+    kind: Literal["report_delivered"] = "report_delivered"
+    reported_run: str
+    owner: str
+    notifier: str
+    delivered: bool
+    detail: str = ""
+
+
 Body: TypeAlias = Annotated[
     RunOpened
     | RunClaimed
@@ -476,7 +491,8 @@ Body: TypeAlias = Annotated[
     | PauseLifted
     | BundleRecorded
     | RunQuarantined
-    | DrillCertified,
+    | DrillCertified
+    | ReportDelivered,
     Field(discriminator="kind"),
 ]
 

@@ -85,7 +85,8 @@ def _apply_body(state: RunState, event: e.Event) -> RunState:
             if not event.action_id or event.action_id in state.actions:
                 raise _corrupt(event, "plans an action that has no name or is planned already")
             _still_open(state, event)
-            return _with_action(state, _planned(state.run, event, body))
+            row = planned_row(state.run, event.action_id, event.run_seq, event.ts_us, body)
+            return _with_action(state, row)
         case e.ApprovalAsked() | e.ApprovalGiven() | e.ApprovalClosed():
             return _approval(state, event, body)
         case (
@@ -195,20 +196,21 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
 # --- actions ------------------------------------------------------------------------------------------------
 
 
-def _planned(run: RunRow, event: e.Event, body: e.ActionPlanned) -> ActionRow:
+def planned_row(run: RunRow, action_id: str, seq: int, at_us: int, body: e.ActionPlanned) -> ActionRow:
+    """The row a registration makes."""
     return ActionRow(
-        action_id=event.action_id,
-        run_id=event.run_id,
-        seq=event.run_seq,
+        action_id=action_id,
+        run_id=run.run_id,
+        seq=seq,
         tenant=run.tenant,
         kind=body.action_kind,
-        created_us=event.ts_us,
-        updated_us=event.ts_us,
-        **{name: getattr(body, name) for name in REGISTERED},
+        created_us=at_us,
+        updated_us=at_us,
+        **{name: getattr(body, name) for name in _REGISTERED},
     )
 
 
-REGISTERED = tuple(name for name in e.ActionPlanned.model_fields if name not in {"kind", "action_kind"})
+_REGISTERED = tuple(name for name in e.ActionPlanned.model_fields if name not in {"kind", "action_kind"})
 
 
 def _action(state: RunState, event: e.Event) -> ActionRow:
@@ -414,11 +416,16 @@ def _approval(
                 run_id=event.run_id,
                 action_id=event.action_id,
                 asked_us=event.ts_us,
-                **body.model_dump(exclude={"kind"}),
+                **body.model_dump(exclude={"kind", "content_digest"}),
             )
             action = _action(state, event)
             asked = action.model_copy(
-                update=_moved(action, Move.ASK) | {"approval_id": body.approval_id, "updated_us": event.ts_us}
+                update=_moved(action, Move.ASK)
+                | {
+                    "approval_id": body.approval_id,
+                    "content_digest": body.content_digest or action.content_digest,
+                    "updated_us": event.ts_us,
+                }
             )
             state = _with_action(state, asked)
         case e.ApprovalGiven():

@@ -8,61 +8,20 @@ never among the steps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from dataclasses import replace
 
 from amends.core import schedule
 from amends.core.canonical import Json
 from amends.core.contract import Alternative
 from amends.core.correction import corrections_due
-from amends.core.events import ProbePurpose
+from amends.core.events import Verb
 from amends.core.order import dependents
 from amends.core.outcomes import folded_late
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
-
-Verb: TypeAlias = Literal["wait", "reconcile", "compensate", "correct", "escalate", "skip"]
+from amends.core.steps import Facts, Plan, Step
 
 _S = ActionStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the planner may know beyond the run: ledger time, clock skew allowed, which adapters accept the stored
-    contracts, and which correction schemes can be served."""
-
-    now_us: int
-    skew_us: int
-    usable: frozenset[str]  # action ids whose adapter is present and accepts the contract as stored
-    schemes: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step with its reason. `due_us` is set for waits that time ends; a wait without it ends by an event."""
-
-    verb: Verb
-    action_id: str
-    reason: str
-    facts: dict[str, Json] = field(default_factory=dict[str, Json])
-    due_us: int | None = None
-    purpose: ProbePurpose = "reconcile"
-    cause: ParkedCause = ParkedCause.UNKNOWN
-    place: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Steps in the order to take them; `finish` is the run's next status once no step is left to take."""
-
-    steps: tuple[Step, ...]
-    finish: RunStatus | None
-    due_us: int | None
-
-    @property
-    def work(self) -> tuple[Step, ...]:
-        """The steps that do something now."""
-        return tuple(step for step in self.steps if step.verb != "wait")
 
 
 def plan(state: RunState, facts: Facts) -> Plan:
@@ -395,17 +354,13 @@ def settled_or_parked(state: RunState) -> frozenset[str]:
 
 def _posting(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
     late = _late_evidence(action, facts)
-    if late is not None:
+    if late is not None or action.accepted_by:
         return late
     match action.status:
         case _S.RUNNING:
             return _in_flight(state, action, facts)
         case _S.UNKNOWN:
-            if action.accepted_by:
-                return None
             return _unknown(state, action, facts)
-        case _S.FAILED if action.accepted_by:
-            return None
         case _S.FAILED if schedule.may_resend(action):
             due = schedule.resend_us(action)
             verb: Verb = "wait" if due > facts.now_us else "correct"

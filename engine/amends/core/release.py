@@ -6,56 +6,25 @@ The forward counterpart of the planner: pure, from a run that is `committing` to
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
 from amends.core import schedule
-from amends.core.canonical import Json
 from amends.core.order import dependents
 from amends.core.outcomes import folded_late
-from amends.core.planner import Facts
 from amends.core.rows import ActionRow, RunState
+from amends.core.steps import Facts, Plan, Step
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
 
 _S = ActionStatus
 
-ReleaseVerb: TypeAlias = Literal["release", "ask", "wait", "reconcile", "withdraw", "escalate", "turn_back", "check"]
 
-
-@dataclass(frozen=True, slots=True)
-class ReleaseStep:
-    """One step of a committing run. `turn_back` is for the whole run: recover instead of releasing."""
-
-    verb: ReleaseVerb
-    action_id: str
-    reason: str
-    facts: dict[str, Json] = field(default_factory=dict[str, Json])
-    due_us: int | None = None
-    cause: ParkedCause = ParkedCause.UNKNOWN
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasePlan:
-    """Steps to take in order; `finish` once none is left."""
-
-    steps: tuple[ReleaseStep, ...]
-    finish: RunStatus | None
-    due_us: int | None
-
-    @property
-    def work(self) -> tuple[ReleaseStep, ...]:
-        """The steps that do something now."""
-        return tuple(step for step in self.steps if step.verb != "wait")
-
-
-def plan_release(state: RunState, facts: Facts, *, check_fresh: bool) -> ReleasePlan:
+def plan_release(state: RunState, facts: Facts, *, check_fresh: bool) -> Plan:
     """The next steps of a committing run. `check_fresh`: its success check was answered since the last release."""
     steps = list(_steps(state, facts, check_fresh=check_fresh))
     due = [step.due_us for step in steps if step.due_us is not None]
-    return ReleasePlan(tuple(steps), _finish(state, steps), min(due, default=None))
+    return Plan(tuple(steps), _finish(state, steps), min(due, default=None))
 
 
-def _finish(state: RunState, steps: list[ReleaseStep]) -> RunStatus | None:
+def _finish(state: RunState, steps: list[Step]) -> RunStatus | None:
     if any(step.verb != "wait" or step.due_us is not None for step in steps):
         return None
     if steps or any(a.status is _S.NEEDS_HUMAN for a in state.actions.values()):
@@ -82,7 +51,18 @@ def all_actions_succeeded(state: RunState) -> bool:
     return not any(_in_trouble(a) or _undecided(a) for a in newest_of_slots(state) if not is_release(a))
 
 
+def _twin(state: RunState, action: ActionRow) -> Step | None:
+    """A twin the provider made is undone by the ordinary path before the pivot, by a person after it (rule 7)."""
+    if action.kind is not ActionKind.DUPLICATE or action.status is not _S.SUCCEEDED or action.accepted_by:
+        return None
+    if state.pivot_passed or action.contract.irreversible or not action.contract.compensation:
+        return Step("escalate", action.action_id, "the_provider_made_two", cause=ParkedCause.UNREGISTERED)
+    return Step("compensate", action.action_id, "the_provider_made_two")
+
+
 def _in_trouble(action: ActionRow) -> bool:
+    if action.kind is ActionKind.DUPLICATE:
+        return False
     if action.status in {_S.DENIED, _S.WITHDRAWN}:
         return action.required
     return action.status in {_S.FAILED, _S.NEEDS_HUMAN, _S.COMPENSATING, _S.COMPENSATED} and not action.accepted_by
@@ -92,15 +72,19 @@ def _undecided(action: ActionRow) -> bool:
     return action.status in {_S.RUNNING, _S.UNKNOWN, _S.PLANNED, _S.AWAITING_APPROVAL} and not action.accepted_by
 
 
-def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[ReleaseStep]:
+def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Step]:
     prerequisites = [a for a in newest_of_slots(state) if not is_release(a)]
     late = [step for a in prerequisites if (step := _late_evidence(a, facts)) is not None]
     if late:
         yield from late
         return
+    twins = [step for a in prerequisites if (step := _twin(state, a)) is not None]
+    if twins:
+        yield from twins
+        return
     trouble = [a for a in prerequisites if _in_trouble(a)]
     if trouble and not state.pivot_passed:
-        yield ReleaseStep("turn_back", "", "a_step_did_not_succeed", {"slots": [a.slot for a in trouble]})
+        yield Step("turn_back", "", "a_step_did_not_succeed", {"slots": [a.slot for a in trouble]})
         return
     open_steps = [step for a in prerequisites if (step := _undecided_step(state, a, facts)) is not None]
     if open_steps:
@@ -109,7 +93,7 @@ def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Rele
     yield from _outbox(state, facts, check_fresh=check_fresh)
 
 
-def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> ReleaseStep | None:
+def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
     """What to do about a prerequisite, or a released item, whose outcome is open."""
     late = _late_evidence(action, facts)
     if late is not None:
@@ -120,39 +104,39 @@ def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> Release
         case _S.RUNNING:
             over = schedule.flight_over_at_us(state.run, action, facts.skew_us)
             if facts.now_us < over:
-                return ReleaseStep("wait", action.action_id, "call_in_flight", due_us=over)
-            return ReleaseStep("reconcile", action.action_id, "call_lost")
+                return Step("wait", action.action_id, "call_in_flight", due_us=over)
+            return Step("reconcile", action.action_id, "call_lost")
         case _S.UNKNOWN:
             return _unknown(state, action, facts)
         case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL if not is_release(action):
-            return ReleaseStep("withdraw", action.action_id, "gate_was_not_passed")
+            return Step("withdraw", action.action_id, "gate_was_not_passed")
         case _:
             return None
 
 
-def _late_evidence(action: ActionRow, facts: Facts) -> ReleaseStep | None:
+def _late_evidence(action: ActionRow, facts: Facts) -> Step | None:
     """Evidence that arrived late and proves something is folded before anything else is done (rule 13)."""
     if folded_late(action, at_us=facts.now_us) is None:
         return None
-    return ReleaseStep("reconcile", action.action_id, "late_evidence")
+    return Step("reconcile", action.action_id, "late_evidence")
 
 
-def _unknown(state: RunState, action: ActionRow, facts: Facts) -> ReleaseStep:
+def _unknown(state: RunState, action: ActionRow, facts: Facts) -> Step:
     if action.action_id not in facts.usable:
-        return ReleaseStep(
+        return Step(
             "escalate", action.action_id, "adapter_unavailable", cause=ParkedCause.ADAPTER_UNAVAILABLE
         )
     if action.observation is not None and action.observation.seen == "diverged" and action.probes:
-        return ReleaseStep("escalate", action.action_id, "state_is_neither_before_nor_after", cause=ParkedCause.DIVERGED)
+        return Step("escalate", action.action_id, "state_is_neither_before_nor_after", cause=ParkedCause.DIVERGED)
     due = schedule.next_probe_us(action, state.run.dead_since_us)
     if due is None:
-        return ReleaseStep("escalate", action.action_id, "no_proof_by_deadline", {"probes": action.probes})
+        return Step("escalate", action.action_id, "no_proof_by_deadline", {"probes": action.probes})
     if due > facts.now_us:
-        return ReleaseStep("wait", action.action_id, "next_probe", {"probes": action.probes}, due_us=due)
-    return ReleaseStep("reconcile", action.action_id, "outcome_unknown", {"probes": action.probes})
+        return Step("wait", action.action_id, "next_probe", {"probes": action.probes}, due_us=due)
+    return Step("reconcile", action.action_id, "outcome_unknown", {"probes": action.probes})
 
 
-def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[ReleaseStep]:
+def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Step]:
     items = [a for a in state.forward_actions() if is_release(a)]
     waiting = [a for a in items if a.status in {_S.QUEUED, _S.AWAITING_APPROVAL} or _resendable(a)]
     if waiting and state.run.check:
@@ -174,14 +158,14 @@ def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Rel
             return  # one send at a time, in the order declared; then look again
 
 
-def _check(state: RunState, *, check_fresh: bool) -> ReleaseStep | None:
+def _check(state: RunState, *, check_fresh: bool) -> Step | None:
     if not check_fresh:
-        return ReleaseStep("check", "", "success_must_be_verified_at_release")
+        return Step("check", "", "success_must_be_verified_at_release")
     if state.run.check_answer == "passed":
         return None
     if state.run.check_answer == "not_passed" and not state.pivot_passed:
-        return ReleaseStep("turn_back", "", "success_check_not_passed")
-    return ReleaseStep("wait", "", f"success_check_{state.run.check_answer}")
+        return Step("turn_back", "", "success_check_not_passed")
+    return Step("wait", "", f"success_check_{state.run.check_answer}")
 
 
 def _stops(item: ActionRow) -> bool:
@@ -195,10 +179,10 @@ def _resendable(item: ActionRow) -> bool:
     return item.status is _S.FAILED and schedule.may_resend(item)
 
 
-def _item(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep | None:
+def _item(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> Step | None:
     match item.status:
         case _S.QUEUED if item.accepted_by:
-            return ReleaseStep("withdraw", item.action_id, "a_person_accepted_that_it_is_not_sent")
+            return Step("withdraw", item.action_id, "a_person_accepted_that_it_is_not_sent")
         case _S.QUEUED:
             return _queued(state, item, facts, stopped=stopped)
         case _S.AWAITING_APPROVAL:
@@ -209,12 +193,12 @@ def _item(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> R
             return _undecided_step(state, item, facts)
 
 
-def _queued(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep:
+def _queued(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> Step:
     if stopped:
         return _stopped(state, item)
     if item.release_mode == "on_approval" and not _approved(state, item, facts):
-        return ReleaseStep("ask", item.action_id, "a_person_approves_this_item")
-    return ReleaseStep("release", item.action_id, "run_succeeded")
+        return Step("ask", item.action_id, "a_person_approves_this_item")
+    return Step("release", item.action_id, "run_succeeded")
 
 
 def _approved(state: RunState, item: ActionRow, facts: Facts) -> bool:
@@ -227,48 +211,48 @@ def _approved(state: RunState, item: ActionRow, facts: Facts) -> bool:
     )
 
 
-def _stopped(state: RunState, item: ActionRow) -> ReleaseStep:
+def _stopped(state: RunState, item: ActionRow) -> Step:
     before = [a for a in state.forward_actions() if item.action_id in {d.action_id for d in dependents(state, a.action_id)}]
     if any(a.status in {_S.WITHDRAWN, _S.DENIED} or (a.status is _S.FAILED and a.accepted_by) for a in before):
-        return ReleaseStep("withdraw", item.action_id, "what_it_depends_on_was_withdrawn")
-    return ReleaseStep("wait", item.action_id, "what_it_depends_on_is_not_through")
+        return Step("withdraw", item.action_id, "what_it_depends_on_was_withdrawn")
+    return Step("wait", item.action_id, "what_it_depends_on_is_not_through")
 
 
-def _awaiting(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> ReleaseStep:
+def _awaiting(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> Step:
     if stopped:
         return _stopped(state, item)
     approval = state.approvals[item.approval_id]
     match approval.status:
         case "approved" if _approved(state, item, facts):
-            return ReleaseStep("release", item.action_id, "approved")
+            return Step("release", item.action_id, "approved")
         case "approved":
-            return ReleaseStep("ask", item.action_id, "the_approval_has_expired")
+            return Step("ask", item.action_id, "the_approval_has_expired")
         case "pending" if facts.now_us < approval.expires_us:
-            return ReleaseStep("wait", item.action_id, "awaits_approval", due_us=approval.expires_us)
+            return Step("wait", item.action_id, "awaits_approval", due_us=approval.expires_us)
         case "voided":
-            return ReleaseStep("ask", item.action_id, "what_was_approved_has_changed")
+            return Step("ask", item.action_id, "what_was_approved_has_changed")
         case "refused" if approval.roll_back and not state.pivot_passed:
-            return ReleaseStep("turn_back", item.action_id, "a_person_said_roll_back")
+            return Step("turn_back", item.action_id, "a_person_said_roll_back")
         case "refused":
-            return ReleaseStep("withdraw", item.action_id, "refused")
+            return Step("withdraw", item.action_id, "refused")
         case _:
-            return ReleaseStep("escalate", item.action_id, "approval_expired", cause=ParkedCause.DENIED)
+            return Step("escalate", item.action_id, "approval_expired", cause=ParkedCause.DENIED)
 
 
-def _failed(state: RunState, item: ActionRow, facts: Facts) -> ReleaseStep | None:
+def _failed(state: RunState, item: ActionRow, facts: Facts) -> Step | None:
     if item.accepted_by:
         return None
     if schedule.may_resend(item):
         due = schedule.resend_us(item)
         if due > facts.now_us:
-            return ReleaseStep("wait", item.action_id, "send_again_later", due_us=due)
+            return Step("wait", item.action_id, "send_again_later", due_us=due)
         if item.approval_id and not _approved(state, item, facts):
-            return ReleaseStep("ask", item.action_id, "the_approval_has_expired")
-        return ReleaseStep("release", item.action_id, "nothing_landed_send_again")
+            return Step("ask", item.action_id, "the_approval_has_expired")
+        return Step("release", item.action_id, "nothing_landed_send_again")
     if not state.pivot_passed:
-        return ReleaseStep("turn_back", item.action_id, "first_release_failed")
+        return Step("turn_back", item.action_id, "first_release_failed")
     code = item.error.code if item.error else ""
-    return ReleaseStep("escalate", item.action_id, "release_refused", {"code": code}, cause=ParkedCause.UNDO_FAILED)
+    return Step("escalate", item.action_id, "release_refused", {"code": code}, cause=ParkedCause.UNDO_FAILED)
 
 
 def outcome_open(action: ActionRow) -> bool:

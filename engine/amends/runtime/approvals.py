@@ -37,13 +37,16 @@ class Approvals:
         epoch: int,
         *,
         allowed: frozenset[RunStatus] | None = None,
+        content_digest: str = "",
     ) -> RunState:
-        """Record a decision that is not an allow: ask people, or deny the action."""
+        """Record a decision that is not an allow: ask people (about content read just now), or deny the action."""
 
         def decide(state: RunState) -> list[Draft]:
             drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action_id)]
             if decision.verdict == "needs_approval":
-                return [*drafts, self.asked(state, state.actions[action_id], decision, phase)]
+                action = state.actions[action_id]
+                shown = action.model_copy(update={"content_digest": content_digest or action.content_digest})
+                return [*drafts, self.asked(state, shown, decision, phase)]
             reason = "; ".join(decision.reasons) or decision.code
             return [*drafts, Draft(e.ActionDenied(code=decision.code, reason=reason), action_id)]
 
@@ -62,6 +65,7 @@ class Approvals:
             reasons=decision.reasons,
             shown=shown_to_people(state, action, phase),
             digest=self._policy.binding(state.run, action, phase),
+            content_digest=action.content_digest,
             expires_us=now + microseconds(ttl),
         )
         return Draft(body, action.action_id)
@@ -139,7 +143,7 @@ class Approvals:
             action = state.actions[row.action_id]
             if action.status is _S.AWAITING_APPROVAL and row.phase in {"forward", "release"}:
                 drafts.append(Draft(e.ActionWithdrawn(reason="refused by a person", by=by), row.action_id))
-            return drafts
+            return [*drafts, *_turning_back(state, action, roll_back=roll_back, by=by)]
 
         return self._book.record(run_id, decide)
 
@@ -148,11 +152,10 @@ class Approvals:
 
         def decide(state: RunState) -> list[Draft]:
             now = max(self._kit.clock.now_us(), state.run.ledger_us)
-            return [
-                Draft(e.ApprovalClosed(approval_id=row.approval_id, how="expired"), row.action_id)
-                for row in state.approvals.values()
-                if row.status == "pending" and now >= row.expires_us
-            ]
+            late = [row for row in state.approvals.values() if row.status == "pending" and now >= row.expires_us]
+            drafts = [Draft(e.ApprovalClosed(approval_id=r.approval_id, how="expired"), r.action_id) for r in late]
+            gates = [move for r in late for move in _turning_back(state, state.actions[r.action_id])]
+            return [*drafts, *gates[:1]]
 
         return self._book.record(run_id, decide, epoch=epoch)
 
@@ -170,6 +173,15 @@ class Approvals:
         if self._kit.clock.now_us() >= row.expires_us:
             raise Conflict("this question has expired", hint="it is asked again if it is still needed")
         return row
+
+
+def _turning_back(state: RunState, action: ActionRow, *, roll_back: bool = False, by: str = "") -> list[Draft]:
+    """A gate that is not passed ends the run's way forward; a "no, and roll back" ends a commit (rules 27 and 29)."""
+    release = action.contract.release
+    gate = state.run.status is RunStatus.OPEN and release is not None and release.mode == "gate"
+    if gate or (roll_back and state.run.status is RunStatus.COMMITTING):
+        return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=f"`{action.slot}` was not approved", by=by))]
+    return []
 
 
 def shown_to_people(state: RunState, action: ActionRow, phase: Phase) -> dict[str, Json]:

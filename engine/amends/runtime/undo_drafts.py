@@ -9,7 +9,7 @@ from amends.core import events as e
 from amends.core.canonical import Json
 from amends.core.contract import Alternative
 from amends.core.evidence import Evidence, FailureNote, Observation
-from amends.core.fold import REGISTERED
+from amends.core.fold import planned_row
 from amends.core.identity import idempotency_key
 from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import microseconds
@@ -44,14 +44,7 @@ def row(state: RunState, forward: ActionRow, rung: Alternative, undo_id: str) ->
     if undo_id in state.actions:
         return state.actions[undo_id]
     body = planned(state, forward, rung, undo_id)
-    return ActionRow(
-        action_id=undo_id,
-        run_id=forward.run_id,
-        seq=state.run.head + 1,
-        tenant=forward.tenant,
-        kind=ActionKind.UNDO,
-        **{name: getattr(body, name) for name in REGISTERED},
-    )
+    return planned_row(state.run, undo_id, state.run.head + 1, state.run.ledger_us, body)
 
 
 def inputs(forward: ActionRow, rung: Alternative) -> dict[str, Json]:

@@ -1,0 +1,195 @@
+"""Driving a claimed run to its fixpoint: ask the core for a plan, take a step, record, ask again (rules 17 to 28).
+
+Backward (`recovering`) and forward (`committing`) share one loop; what differs is the plan and the steps it may hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amends.core import events as e
+from amends.core import outcomes
+from amends.core.errors import InternalError
+from amends.core.planner import plan
+from amends.core.release import plan_release
+from amends.core.rows import RunState
+from amends.core.status import ActionStatus, Outcome, RunStatus
+from amends.core.steps import Facts, Plan, Step
+from amends.runtime.approvals import Approvals
+from amends.runtime.book import Book, Draft
+from amends.runtime.compensating import Compensator
+from amends.runtime.correcting import Corrections
+from amends.runtime.escalations import Escalations
+from amends.runtime.kit import Kit
+from amends.runtime.looking import Looker
+from amends.runtime.releasing import Outbox
+from amends.runtime.sessions import Session
+
+_S = ActionStatus
+_DRIVEN = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
+_LONGEST_NAP_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Driver:
+    """Drives one run at a time in the calling thread."""
+
+    kit: Kit
+    book: Book
+    looker: Looker
+    compensator: Compensator
+    outbox: Outbox
+    corrections: Corrections
+    approvals: Approvals
+    escalations: Escalations
+
+    def drive(self, session: Session, wait_until_us: int = 0) -> RunState:
+        """Go on until the run settles, needs a person, or nothing is due before `wait_until_us` (ledger time)."""
+        while True:
+            self.approvals.expire(session.run_id, session.epoch)
+            state = self.book.state(session.run_id)
+            if state.run.status not in _DRIVEN:
+                return state
+            made = self._plan(state)
+            state = self._record(session, made)
+            self.kit.progress.reached("after_plan", session.run_id, "")
+            if made.work:
+                self._take(session, state, made.work[0])
+            elif made.finish is not None:
+                return self._finish(session, made.finish)
+            elif made.due_us is None or made.due_us > wait_until_us:
+                return self._wait(session, made.due_us)
+            else:
+                self._nap(session, made.due_us)
+
+    def _facts(self, state: RunState) -> Facts:
+        return Facts(
+            now_us=max(self.kit.clock.now_us(), state.run.ledger_us),
+            skew_us=self.kit.skew_us,
+            usable=frozenset(a.action_id for a in state.actions.values() if self.kit.catalog.usable(a)),
+            schemes=self.kit.catalog.schemes,
+        )
+
+    def _plan(self, state: RunState) -> Plan:
+        facts = self._facts(state)
+        if state.run.status is RunStatus.RECOVERING:
+            return plan(state, facts)
+        return plan_release(state, facts, check_fresh=self.outbox.check_is_fresh(state))
+
+    def _record(self, session: Session, made: Plan) -> RunState:
+        """Keep each decision once, with its reason and facts."""
+
+        def decide(state: RunState) -> list[Draft]:
+            news = [
+                step
+                for step in made.steps
+                if (action := state.actions.get(step.action_id)) is not None
+                and action.last_decided != f"{step.verb}:{step.reason}"
+            ]
+            return [
+                Draft(e.RecoveryDecided(decision=s.verb, reason=s.reason, facts=s.facts, due_us=s.due_us), s.action_id)
+                for s in news
+            ]
+
+        return self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _finish(self, session: Session, to: RunStatus) -> RunState:
+        def decide(state: RunState) -> list[Draft]:
+            if state.run.status not in _DRIVEN:
+                return []
+            return [Draft(e.RunMoved(to=to, reason=_reason_of(to)))]
+
+        state = self.book.record(session.run_id, decide, epoch=session.epoch)
+        self.kit.progress.reached("settled", session.run_id, "")
+        return state
+
+    def _wait(self, session: Session, due_us: int | None) -> RunState:
+        def decide(state: RunState) -> list[Draft]:
+            if due_us is None or state.run.due_us == due_us:
+                return []
+            return [Draft(e.RecoveryWaiting(due_us=due_us))]
+
+        return self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _nap(self, session: Session, due_us: int) -> None:
+        left = (due_us - self.kit.clock.now_us()) / 1_000_000
+        self.kit.clock.sleep(min(max(left, 0.001), _LONGEST_NAP_SECONDS))
+        self.book.forget(session.run_id)  # people decide in other processes
+
+    # --- steps --------------------------------------------------------------------------------------------
+
+    def _take(self, session: Session, state: RunState, step: Step) -> None:
+        head = state.run.head
+        match step.verb:
+            case "skip" | "withdraw":
+                self._withdraw(session, step)
+            case "reconcile":
+                self._reconcile(session, state, step)
+            case "compensate":
+                self.compensator.compensate(session, step.action_id)
+            case "escalate":
+                self.escalations.park(session.run_id, step.action_id, step.cause, step.reason, session.epoch)
+            case "correct":
+                self.corrections.correct(session, step.place, step.action_id)
+            case _:
+                self.outbox.take(session, step)
+        if self.book.state(session.run_id).run.head == head:
+            raise InternalError(
+                f"step `{step.verb}` ({step.reason}) changed nothing in run `{session.run_id}`",
+                hint="the run is left as it is; report it with `amends runs show`",
+            )
+
+    def _withdraw(self, session: Session, step: Step) -> None:
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[step.action_id]
+            drafts = [Draft(e.ActionWithdrawn(reason=step.reason), step.action_id)]
+            approval = state.approvals.get(action.approval_id)
+            if approval is not None and approval.status == "pending":
+                closed = e.ApprovalClosed(approval_id=approval.approval_id, how="withdrawn")
+                drafts.append(Draft(closed, step.action_id))
+            return drafts
+
+        self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _reconcile(self, session: Session, state: RunState, step: Step) -> None:
+        action = state.actions[step.action_id]
+        undo = state.undo_of(action)
+        in_flight = undo if undo is not None and undo.status is _S.RUNNING else action
+        if in_flight.status is _S.RUNNING:
+            self._lost(session, in_flight.action_id)
+        elif outcomes.folded_late(action, at_us=state.run.ledger_us) is not None:
+            self._fold_late(session, action.action_id)
+        elif step.purpose == "verify_undone":
+            self.compensator.verify(session, action.action_id)
+        elif step.purpose == "late_check":
+            self.compensator.late_check(session, action.action_id)
+        else:
+            self.looker.reconcile(session.run_id, action.action_id, session.epoch, step.purpose)
+
+    def _lost(self, session: Session, action_id: str) -> None:
+        """The driver of a call in flight is gone or silent past every deadline: unknown (rule 14)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            now = max(self.kit.clock.now_us(), state.run.ledger_us)
+            detail = "its driver was taken over" if state.run.dead_since_us else "it did not return in time"
+            return [Draft(outcomes.owner_lost(at_us=now, detail=detail), action_id)]
+
+        self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _fold_late(self, session: Session, action_id: str) -> None:
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            now = max(self.kit.clock.now_us(), state.run.ledger_us)
+            folded = outcomes.folded_late(action, at_us=now)
+            return [] if folded is None else [Draft(folded, action_id)]
+
+        self.book.record(session.run_id, decide, epoch=session.epoch)
+
+
+def _reason_of(to: RunStatus) -> str:
+    return {
+        RunStatus.RECOVERED: "every action is settled",
+        RunStatus.COMMITTED: "every action is settled and the outbox is empty",
+        RunStatus.OPEN: "recovered to the checkpoint",
+        RunStatus.NEEDS_HUMAN: "nothing is due before a person decides",
+    }.get(to, to.value)

@@ -1,0 +1,213 @@
+"""Releasing: the outbox of a committing run, item by item, each decided anew at the moment of sending (rules 26 to 28)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amends.core import events as e
+from amends.core.contract import Phase
+from amends.core.errors import InternalError
+from amends.core.evidence import Decision
+from amends.core.release import all_actions_succeeded
+from amends.core.rows import ActionRow, RunState
+from amends.core.schedule import microseconds
+from amends.core.status import ParkedCause, RunStatus
+from amends.core.steps import Step
+from amends.runtime import drafting
+from amends.runtime.approvals import Approvals
+from amends.runtime.asking import Policy
+from amends.runtime.book import Book, Draft
+from amends.runtime.escalations import Escalations
+from amends.runtime.flights import Flights, describe
+from amends.runtime.kit import Kit
+from amends.runtime.sending import Sending, pause_keys
+from amends.runtime.sessions import Session
+from amends.spi.capability import Capability, Prepared
+from amends.spi.hookspecs import CheckAnswer
+
+BUILT_IN_CHECK = "all_actions_succeeded"
+_COMMITTING = frozenset({RunStatus.COMMITTING})
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Carries out the steps of a release plan."""
+
+    kit: Kit
+    book: Book
+    policy: Policy
+    flights: Flights
+    sending: Sending
+    approvals: Approvals
+    escalations: Escalations
+
+    def take(self, session: Session, step: Step) -> None:
+        """One step: check, ask, release, or turn the run back."""
+        match step.verb:
+            case "check":
+                self.check(session)
+            case "ask":
+                self._ask(session, step.action_id)
+            case "release":
+                self._release(session, step.action_id)
+            case "turn_back":
+                self._turn_back(session, step.reason)
+            case _:
+                raise InternalError(f"`{step.verb}` is not the outbox's", hint="report this")
+
+    # --- the success check --------------------------------------------------------------------------------
+
+    def check_is_fresh(self, state: RunState) -> bool:
+        """True if the check was answered after the last change that a release depends on, and not too long ago."""
+        run = state.run
+        if not run.check or run.checked_us is None:
+            return not run.check
+        last = max((a.outcome_us or 0 for a in state.forward_actions()), default=0)
+        age = self.kit.clock.now_us() - run.checked_us
+        if run.check_answer == "passed":
+            return run.checked_us >= last
+        return age < microseconds(self.kit.settings.check_every_seconds)
+
+    def check(self, session: Session) -> RunState:
+        """Ask the run's success condition and record the answer; `unknown` never releases (rule 27)."""
+        state = self.book.state(session.run_id)
+        answer, detail = self._answer(state)
+
+        def decide(state: RunState) -> list[Draft]:
+            drafts = [Draft(e.CheckAnswered(check=state.run.check, answer=answer, detail=detail[:500]))]
+            waited = self.kit.clock.now_us() - state.run.moved_us
+            if answer == "unknown" and waited > microseconds(self.kit.settings.check_deadline_seconds):
+                to = RunStatus.NEEDS_HUMAN if state.pivot_passed else RunStatus.RECOVERING
+                drafts.append(Draft(e.RunMoved(to=to, reason="the success check gave no answer by its deadline")))
+            return drafts
+
+        return self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _answer(self, state: RunState) -> tuple[CheckAnswer, str]:
+        name = state.run.check
+        if name == BUILT_IN_CHECK:
+            passed = all_actions_succeeded(state)
+            return ("passed" if passed else "not_passed"), "every action succeeded" if passed else "not every action"
+        check = self.kit.checks.get(name)
+        if check is None:
+            return "unknown", f"no check `{name}` is configured"
+        try:
+            return check.ask(state.run.run_id)
+        except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
+            return "unknown", describe(error)
+
+    # --- items --------------------------------------------------------------------------------------------
+
+    def _ask(self, session: Session, action_id: str) -> None:
+        state = self.book.state(session.run_id)
+        action = state.actions[action_id]
+        prepared = self._read_again(session, action)
+        if prepared is None:
+            return
+        decision = self.policy.release(state, action, None)
+        if decision.allowed:  # the contract asks for a person even where policy does not
+            decision = decision.model_copy(update={"verdict": "needs_approval", "tier": max(decision.tier, 1)})
+        self._not_allowed(session, action_id, decision, prepared)
+
+    def _not_allowed(self, session: Session, action_id: str, decision: Decision, prepared: Prepared) -> None:
+        if decision.verdict == "needs_approval":
+            self.approvals.ask_or_deny(
+                session.run_id,
+                action_id,
+                decision,
+                "release",
+                session.epoch,
+                content_digest=prepared.content_digest,
+            )
+            return
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            changed = action.forward_policy_version not in {"", decision.policy_version}
+            cause = ParkedCause.POLICY_CHANGED if changed else ParkedCause.DENIED
+            words = "; ".join(decision.reasons) or decision.code
+            detail = f"policy denied the release: {words} ({decision.policy_version})"
+            recorded = Draft(e.DecisionRecorded(phase="release", decision=decision), action_id)
+            return [recorded, *self.escalations.parked(state, action, cause, detail)]
+
+        self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _release(self, session: Session, action_id: str) -> None:
+        state = self.book.state(session.run_id)
+        action = state.actions[action_id]
+        prepared = self._read_again(session, action)
+        if prepared is None:
+            return
+        if self._voided(session, state, action, prepared):
+            return
+        approval = state.approvals.get(action.approval_id)
+        decision = self.policy.release(state, action, approval)
+        if not decision.allowed and approval is not None and approval.status in {"approved", "consumed"}:
+            self.approvals.policy_changed(session.run_id, action_id, decision, "release", session.epoch)
+            return
+        if not decision.allowed:
+            self._not_allowed(session, action_id, decision, prepared)
+            return
+        self._send(session, action, decision, prepared)
+
+    def _read_again(self, session: Session, action: ActionRow) -> Prepared | None:
+        """`prepare` runs again: what is sent, and what people approve, may have changed since (rule 27). `None`: it
+        cannot be read any more, and a person looks."""
+        kept = Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
+        capability = self.kit.catalog.get(action.contract.capability).capability
+        if type(capability).prepare is Capability.prepare or action.ever_sent:
+            return kept
+        question = drafting.question_before(
+            self.kit, action.run_id, action.action_id, action.args, action.contract.limits.timeout_seconds
+        )
+        flight = self.flights.launch(lambda: capability.prepare(question), f"prepare-{action.action_id[-6:]}")
+        try:
+            prepared = flight.result(timeout=question.timeout_seconds + 1.0)
+            drafting.refuse_unrecordable(self.kit, action.capability, prepared)
+        except Exception as error:  # noqa: BLE001 - nothing was sent; a person looks
+            detail = f"what it is about can no longer be read: {describe(error)}"
+            self.escalations.park(session.run_id, action.action_id, ParkedCause.DIVERGED, detail, session.epoch)
+            return None
+        return prepared
+
+    def _voided(self, session: Session, state: RunState, action: ActionRow, prepared: Prepared) -> bool:
+        """A changed content digest voids an approval: people are asked again about what it is now."""
+        approval = state.approvals.get(action.approval_id)
+        if approval is None or approval.status != "approved":
+            return False
+        now = action.model_copy(update={"content_digest": prepared.content_digest})
+        phase: Phase = "release"
+        if approval.digest == self.policy.binding(state.run, now, phase):
+            return False
+        closed = e.ApprovalClosed(approval_id=approval.approval_id, how="voided", comment="its content has changed")
+        requeued = [Draft(closed, action.action_id)]
+        self.book.record(session.run_id, lambda _: requeued, epoch=session.epoch)
+        return True
+
+    def _send(self, session: Session, action: ActionRow, decision: Decision, prepared: Prepared) -> None:
+        self.kit.progress.reached("before_release", session.run_id, action.action_id)
+        action_id = action.action_id
+
+        def decide(state: RunState) -> list[Draft]:
+            now = state.actions[action_id]
+            intent = drafting.next_intent(self.kit, now, prepared, now.approval_id)
+            return [Draft(e.DecisionRecorded(phase="release", decision=decision), action_id), Draft(intent, action_id)]
+
+        self.book.record(
+            session.run_id,
+            decide,
+            epoch=session.epoch,
+            allowed=_COMMITTING,
+            forbidden=pause_keys(self.book.last_known(session.run_id).run),
+        )
+        flight = self.sending.send(session, action_id, lambda: True, allowed=_COMMITTING)
+        try:
+            flight.result(timeout=action.contract.limits.timeout_seconds + 5.0)
+        except TimeoutError:
+            self.sending.give_up_waiting(session, action_id, "timeout")
+
+    def _turn_back(self, session: Session, reason: str) -> None:
+        def decide(state: RunState) -> list[Draft]:
+            return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason))]
+
+        self.book.record(session.run_id, decide, epoch=session.epoch, allowed=_COMMITTING)

@@ -1,5 +1,6 @@
 """Schema moves on a real database: what is done, found again, taken back, and refused."""
 
+import re
 import threading
 
 import pytest
@@ -56,9 +57,9 @@ def test_upgrade_without_a_way_back_is_refused(bench, back, said):
     """Missing, empty, partial and broken downs are found before anything is sent."""
     up = 'op.add_column("billing", sa.Column("note", sa.String(20)))\nop.create_index("ix_note", "billing", ["note"])'
     bench.write("r2", "r1", up, back)
-    with pytest.raises(Refused, match="inverse|downgrade") as refused:
+    with pytest.raises(Refused, match=re.escape(said)) as refused:
         bench.action().prepare()
-    assert (refused.value.code, said in str(refused.value)) == ("no_inverse", True)
+    assert refused.value.code == "no_inverse"
     assert bench.version() == ["r1"]
 
 

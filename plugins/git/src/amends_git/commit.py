@@ -92,7 +92,7 @@ class CommitFiles(Capability):
         try:
             with self._work(question, args) as work:
                 return _look(work, image, args.branch)
-        except (Unreadable, GitFailed, NotSent) as error:
+        except (Unreadable, GitFailed, NotSent, Refused) as error:
             return Observation(seen="inconclusive", detail=str(error))
 
     def undo(self, call: Call) -> Receipt:

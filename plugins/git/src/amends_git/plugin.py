@@ -31,8 +31,13 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
 def amends_register_policies(context: AdapterContext, registry: Registry) -> None:
     """Default least-privilege policies of the namespace `Git`."""
     del context
-    text = (files("amends_git") / "policies" / "git.cedar").read_text(encoding="utf-8")
-    registry.policies(PolicyContribution(policies={"git.cedar": text}))
+    folder = files("amends_git") / "policies"
+    registry.policies(
+        PolicyContribution(
+            policies={"git.cedar": (folder / "git.cedar").read_text(encoding="utf-8")},
+            tests={"git.policytest.json": (folder / "git.policytest.json").read_text(encoding="utf-8")},
+        )
+    )
 
 
 @hookimpl

@@ -99,7 +99,7 @@ class RemoteRef(Capability, Generic[A]):
         try:
             with self._work(question, args) as work:
                 return observe(work, image, work.remote_value(image.ref), shared=self._shared(args))
-        except (Unreadable, NotSent) as error:
+        except (Unreadable, NotSent, Refused) as error:
             return Observation(seen="inconclusive", detail=str(error))
 
     def undo(self, call: Call) -> Receipt:

@@ -1,4 +1,4 @@
-"""One migration at a time per database: a `flock` on a file beside it, held by the runner and gone with it (M-06, M-09)."""
+"""One migration at a time per database: a `flock` on a file beside it, held by the runner and gone with it."""
 
 from __future__ import annotations
 

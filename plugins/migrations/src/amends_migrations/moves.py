@@ -78,14 +78,14 @@ class MoveSchema(Capability):
         from amends_migrations import schema  # noqa: PLC0415
 
         image = _image(question)
-        database = self._options.database(_args(question).database)
-        file = self._options.file(database, question.secret)
         try:
+            database = self._options.database(_args(question).database)
+            file = self._options.file(database, question.secret)
             require_free(file)  # in mid-migration the schema says nothing
             with schema.reading(file) as connection:
                 now = schema.snapshot(connection, database.version_table)
                 rows = schema.occupied(connection, image.inverse.dropped)
-        except (Held, OSError, SQLAlchemyError) as error:
+        except (Held, Refused, OSError, SQLAlchemyError) as error:
             return Observation(seen="inconclusive", detail=f"the database cannot be read: {error}")
         seen, parts, detail = judge(image, now.revisions, now.items)
         if image.unchanged and seen != "diverged":

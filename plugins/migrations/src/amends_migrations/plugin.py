@@ -23,8 +23,13 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
 def amends_register_policies(context: AdapterContext, registry: Registry) -> None:
     """Default least-privilege policies of the namespace `Migrations`."""
     del context
-    text = (files("amends_migrations") / "policies" / "migrations.cedar").read_text(encoding="utf-8")
-    registry.policies(PolicyContribution(policies={"migrations.cedar": text}))
+    folder = files("amends_migrations") / "policies"
+    registry.policies(
+        PolicyContribution(
+            policies={"migrations.cedar": (folder / "migrations.cedar").read_text(encoding="utf-8")},
+            tests={"migrations.policytest.json": (folder / "migrations.policytest.json").read_text(encoding="utf-8")},
+        )
+    )
 
 
 @hookimpl

@@ -49,7 +49,7 @@ class Claims:
         until = self._kit.clock.now_us() + self._kit.lease_us
 
         def decide(state: RunState) -> list[Draft]:
-            proof = self._proof(state)
+            proof = self.proof(state)
             now = max(self._kit.clock.now_us(), state.run.ledger_us)
             return [Draft(e.RunClaimed(holder=me, lease_until_us=until, proof=proof, dead_since_us=now))]
 
@@ -92,7 +92,8 @@ class Claims:
         open_calls = [a.deadline_us or 0 for a in state.actions.values() if a.status is ActionStatus.RUNNING]
         return max([run.lease_until_us, *open_calls]) + self._kit.skew_us
 
-    def _proof(self, state: RunState) -> Proof:
+    def proof(self, state: RunState) -> Proof:
+        """Why a run may be taken over now. Raises `Conflict` naming the holder if it may not."""
         run = state.run
         if not run.holder_id:
             return "released"

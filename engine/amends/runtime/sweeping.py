@@ -1,0 +1,119 @@
+"""Sweeping: finding runs whose driver is gone, taking them over and driving each to rest; one stuck run stops no other
+(rules 12, 16, 24)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from amends.core import events as e
+from amends.core.errors import AmendsError, Conflict
+from amends.core.rows import RunRow, RunState
+from amends.core.schedule import microseconds
+from amends.core.status import TERMINAL_RUNS, RunStatus
+from amends.runtime.book import Book, Draft
+from amends.runtime.claiming import Claims
+from amends.runtime.driving import Driver
+from amends.runtime.kit import Kit
+from amends.runtime.paging import Pager
+from amends.runtime.sessions import Session
+
+_LIVE = frozenset(s.value for s in RunStatus if s not in TERMINAL_RUNS)
+_PAGE = 200
+_NAP_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Sweeper:
+    """Recovers one run or all of them."""
+
+    kit: Kit
+    book: Book
+    claims: Claims
+    driver: Driver
+    pager: Pager
+    stuck: dict[str, str] = field(default_factory=dict[str, str])  # runs that could not be driven, and why
+
+    def settle(self, session: Session, until_us: int) -> RunState:
+        """Drive a run this process holds, page people, let go."""
+        try:
+            state = self.driver.drive(session, until_us)
+        finally:
+            if not session.closed:
+                self.claims.release(session)
+        self.pager.page(state)
+        if state.run.terminal or state.run.status is RunStatus.NEEDS_HUMAN:
+            self.pager.report(state)
+        return self.book.state(session.run_id)
+
+    def recover(self, run_id: str, until_us: int, *, ordered_by: str = "") -> RunState:
+        """Take one run over and drive it; a terminal run returns as it is. Raises `Conflict` if it is driven."""
+        self.book.forget(run_id)
+        state = self.book.state(run_id)
+        if state.run.terminal:
+            return state
+        session = self.claims.take(run_id)
+        self._turn(session, ordered_by)
+        return self.settle(session, until_us)
+
+    def refuse_if_driven(self, state: RunState) -> None:
+        """Raises `Conflict` naming the holder if a living driver has the run."""
+        self.claims.proof(state)
+
+    def _turn(self, session: Session, ordered_by: str) -> None:
+        """A run that died open recovers backwards, even if all succeeded; one that died committing goes forward
+        (rule 23)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            if state.run.status is not RunStatus.OPEN:
+                return []
+            reason = "recovery was ordered" if ordered_by else "its driver is gone"
+            return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason, by=ordered_by))]
+
+        self.book.record(session.run_id, decide, epoch=session.epoch)
+        self.kit.progress.reached("after_freeze", session.run_id, "")
+
+    def sweep(self, until_us: int) -> list[RunState]:
+        """Every live run that may be taken over now; comes back to those with due work until `until_us`."""
+        seen: dict[str, RunState] = {}
+        while True:
+            worked = False
+            for run in self._candidates():
+                state = self._try(run)
+                if state is not None:
+                    seen[run.run_id] = state
+                    worked = True
+            due = [s.run.due_us for s in seen.values() if s.run.status is RunStatus.RECOVERING and s.run.due_us]
+            if not worked and (not due or min(due) > until_us):
+                return list(seen.values())
+            if not worked:
+                self.kit.clock.sleep(_NAP_SECONDS)
+
+    def _candidates(self) -> list[RunRow]:
+        """Live runs with something due, a page at a time."""
+        found: list[RunRow] = []
+        after = ""
+        now = self.kit.clock.now_us()
+        while rows := self.kit.journal.rows(
+            "run", statuses=_LIVE, due_before_us=now, after_key=after, limit=_PAGE
+        ):
+            after = rows[-1].key.key
+            found += [RunRow.model_validate_json(row.body) for row in rows]
+        return [run for run in found if self._may_start(run, now)]
+
+    def _may_start(self, run: RunRow, now_us: int) -> bool:
+        if run.status is RunStatus.NEEDS_HUMAN or self.claims.driving(run.run_id) is not None:
+            return False
+        if run.status is RunStatus.OPEN:
+            return now_us >= run.updated_us + microseconds(run.resume_grace_seconds)
+        return True
+
+    def _try(self, run: RunRow) -> RunState | None:
+        before = run.head
+        try:
+            state = self.recover(run.run_id, 0)
+        except Conflict:
+            return None
+        except AmendsError as error:  # a run that cannot be driven is left for a person; the others go on (rule 16)
+            self.stuck[run.run_id] = error.message
+            return None
+        return state if state.run.head > before else None

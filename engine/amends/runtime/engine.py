@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from amends.core import events as e
@@ -22,6 +22,7 @@ from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
 from amends.runtime.compensating import Compensator
 from amends.runtime.correcting import Corrections
+from amends.runtime.drilling import Drills
 from amends.runtime.driving import Driver
 from amends.runtime.escalations import Escalations
 from amends.runtime.flights import Flights
@@ -66,6 +67,7 @@ class Engine:
         pager = Pager(kit, self.book)
         self._sweeper = Sweeper(kit, self.book, self.claims, driver, pager)
         self._listener = Listener(kit, self.book, self._escalations, self.claims)
+        self._drills = Drills(kit, self.book, flights)
 
     # --- runs ---------------------------------------------------------------------------------------------
 
@@ -336,6 +338,12 @@ class Engine:
     def pauses(self) -> list[PauseRow]:
         """The pauses in force."""
         return [PauseRow.model_validate_json(r.body) for r in self.kit.journal.rows("pause", active=True)]
+
+    # --- drills -------------------------------------------------------------------------------------------
+
+    def drill(self, capability: str, args: Mapping[str, object]) -> e.DrillCertified:
+        """Do, verify, undo, verify on a sandbox copy, and certify it."""
+        return self._drills.drill(capability, args)
 
     def close(self) -> None:
         """Write what is left, let go of every lease, close the journal. Idempotent."""

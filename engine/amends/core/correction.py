@@ -85,7 +85,7 @@ def _by_place(state: RunState) -> dict[str, list[ActionRow]]:
     places: dict[str, list[ActionRow]] = {}
     checkpoint = state.run.checkpoints.get(state.run.recover_to, 0)
     for action in state.forward_actions():
-        if not was_visible(action) or action.seq <= checkpoint:
+        if action.seq <= checkpoint or not (was_visible(action) or _told_of(state, action)):
             continue
         if action.status is _S.SUCCEEDED and _untouched(action):
             continue
@@ -93,6 +93,13 @@ def _by_place(state: RunState) -> dict[str, list[ActionRow]]:
         if place:
             places.setdefault(place, []).append(action)
     return places
+
+
+def _told_of(state: RunState, action: ActionRow) -> bool:
+    """True if a note speaks of it already: its readers learn how the doubt ended."""
+    return any(
+        a.kind is ActionKind.CORRECT and a.ever_sent and action.action_id in a.covers for a in state.actions.values()
+    )
 
 
 def _untouched(action: ActionRow) -> bool:
@@ -150,6 +157,8 @@ def _status(action: ActionRow) -> str:
         return f"this was premature. It has been reverted{previous}; {how}."
     if action.gated_residue or (action.accepted_by and action.outcome is Outcome.SUCCEEDED):
         return "this stands and will not be taken back."
+    if action.outcome is Outcome.FAILED:
+        return "this did not take effect, and nothing of it is left."
     if action.outcome is Outcome.SUCCEEDED:
         return "this was premature and has not been reverted yet; a person is deciding."
     return "it is not certain that this took effect; a person is checking it."

@@ -33,16 +33,18 @@ class History:
         self.bodies = {x.seq: e.decode(x.event.payload, f"seq {x.seq}") for x in self.events}
         self.actions: dict[str, list[StoredEvent]] = defaultdict(list)
         self.runs: dict[str, list[StoredEvent]] = defaultdict(list)
+        self.plans: dict[str, e.ActionPlanned] = {}
         for stored in self.events:
+            body = self.bodies[stored.seq]
+            if isinstance(body, e.ActionPlanned):
+                self.plans[stored.event.action_id] = body
             self.runs[stored.event.run_id].append(stored)
             if stored.event.action_id:
                 self.actions[stored.event.action_id].append(stored)
 
     def plan(self, action_id: str) -> e.ActionPlanned:
         """How the action was registered."""
-        body = self.bodies[self.actions[action_id][0].seq]
-        assert isinstance(body, e.ActionPlanned)
-        return body
+        return self.plans[action_id]
 
     def of_kind(self, *kinds: str) -> Iterator[tuple[str, list[StoredEvent]]]:
         """Actions of these kinds with their events."""
@@ -240,9 +242,7 @@ def _open_unknowns(history: History) -> Facts:
             if isinstance(body, e.OutcomeRecorded):
                 unanswered.pop(stored.event.attempt, None)
                 since = (since or stored) if body.outcome.value == "unknown" else None
-            elif isinstance(
-                body, e.CompensationVerified | e.ActionAccepted | e.ActionWithdrawn | e.EffectReappeared
-            ):
+            elif isinstance(body, e.CompensationVerified | e.ActionAccepted | e.ActionWithdrawn | e.EffectReappeared):
                 since = None
             elif isinstance(body, e.IntentRecorded) and body.deadline_us < history.as_of_us:
                 unanswered[body.attempt] = stored
@@ -294,7 +294,9 @@ def _time_in_state(history: History) -> Facts:
 
 
 def _stays(events: Sequence[StoredEvent], subject: str) -> Facts:
-    entries = [x for before, x in pairwise([None, *events]) if x and (not before or before.event.status != x.event.status)]
+    entries = [
+        x for before, x in pairwise([None, *events]) if x and (not before or before.event.status != x.event.status)
+    ]
     for stored, after in pairwise([*entries, None]):
         if stored is not None:
             seconds = max(after.event.ts_us - stored.event.ts_us, 0) / 1e6 if after else None

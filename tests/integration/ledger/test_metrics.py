@@ -90,8 +90,10 @@ def test_metric_equals_its_oracle(name, ledger, events, clock):
 # The numbers a reader can check by hand: a mistake shared by SQL and oracle would show here.
 HAND_COUNTED = {
     "unknown_rate": "SELECT sum(intents), sum(ever_unknown), sum(unanswered) FROM unknown_rate",
-    "time_to_resolution": "SELECT sum(unknowns), sum(resolved), sum(closed_unresolved), sum(open) FROM time_to_resolution",
-    "compensation_success": "SELECT sum(started), sum(verified), sum(by_person), sum(parked), sum(open) FROM compensation_success",
+    "time_to_resolution": "SELECT sum(unknowns), sum(resolved), sum(closed_unresolved), sum(open) "
+    "FROM time_to_resolution",
+    "compensation_success": "SELECT sum(started), sum(verified), sum(by_person), sum(parked), sum(open) "
+    "FROM compensation_success",
     "compensation_rate": "SELECT sum(effects), sum(compensated) FROM compensation_rate",
     "compensation_retries": "SELECT sum(compensations), sum(undo_sends), sum(retries) FROM compensation_retries",
     "escalation_rate": "SELECT count(DISTINCT tenant), max(needs_human), max(planned_approvals) FROM escalation_rate",

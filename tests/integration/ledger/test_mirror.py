@@ -1,17 +1,22 @@
 """The mirror is a complete copy of the journal, whatever happens to its file."""
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import astuple
 
 import duckdb
 import pytest
 
-from amends.backends.duckdb_ledger import DuckdbLedger
+from amends.backends.duckdb_ledger import DuckdbLedger, Limits
+from amends.backends.duckdb_ledger.connection import open_reader
 from amends.backends.duckdb_ledger.files import mirror_lock
 from amends.backends.duckdb_ledger.mirror import COLUMNS, SHOWN_PROBLEMS
+from amends.backends.sqlite_journal import SqliteJournal
 from amends.core.errors import CallerError, JournalUnavailable, SystemUnavailable
 from amends.ports.journal import Commit
+from amends.testing.fakes import SequentialIds
 from amends.testing.ledger_builder import EventList, records
 from amends.testing.memory_journal import MemoryJournal
 from amends.testing.run_builder import RunBuilder
@@ -24,6 +29,15 @@ held = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "reader")
 held.execute("FROM events LIMIT 1").fetchall()
 print("holding", flush=True)
 sys.stdin.read()
+"""
+
+
+KILLED = """
+import os, sys, duckdb
+connection = duckdb.connect(sys.argv[1])
+connection.execute("SET wal_autocheckpoint = '1GB'")
+connection.execute("INSERT INTO events BY NAME SELECT * EXCLUDE ts FROM events WHERE seq = 1")
+os.kill(os.getpid(), 9)
 """
 
 
@@ -180,9 +194,7 @@ def test_a_removed_row_breaks_the_chain_and_is_reported(ledger, events, add_run)
     """What is missing shows at the event after it."""
     add_run()
     del events.stored[2]
-    assert ledger.refresh().problems == (
-        "event seq 4 (run `run-1`): does not chain to the event before it in its run",
-    )
+    assert ledger.refresh().problems == ("event seq 4 (run `run-1`): does not chain to the event before it in its run",)
 
 
 def test_many_problems_are_counted(ledger, events, add_run):
@@ -288,14 +300,14 @@ def test_another_journal_is_noticed(ledger, events, folder, add_run):
         ("DROP TABLE internal.mirror", "mirror does not exist"),
     ],
 )
-def test_a_file_somebody_wrote_to_is_noticed(sql, reason, ledger, events, folder, add_run):
+def test_a_file_somebody_wrote_to_is_noticed(sql, reason, ledger, folder, add_run):
     """Rows added or removed, or the book-keeping changed, by another hand."""
     add_run()
     ledger.refresh()
     with duckdb.connect(str((folder / "ledger.duckdb").resolve())) as connection:
         connection.execute(sql)
     made_anew(ledger.refresh(), folder, reason)
-    assert is_exact(ledger, events)
+    assert ledger.query("SELECT count(*) FROM events").rows == ((5,),)
 
 
 def test_views_are_renewed_without_copying_again(ledger, folder, events, add_run):
@@ -350,16 +362,30 @@ def test_a_reader_that_stays_does_not_block_the_mirror(ledger, events, folder, h
     assert is_exact(ledger, events)
 
 
-def test_a_query_of_this_process_does_not_block_the_mirror(ledger, open_ledger, events, folder, add_run):
-    """A long query here counts as a reader too."""
+def test_a_query_of_this_process_does_not_block_the_mirror(ledger, events, folder, add_run):
+    """A long query here counts as a reader like any other."""
     add_run()
     ledger.refresh()
-    config = {"enable_external_access": False}
     path = (folder / "ledger.duckdb").resolve()
-    with duckdb.connect(str(path), read_only=True, config=config):
+    with open_reader(lambda: path, Limits(), patience_seconds=0) as reader:
         add_run()
         state = ledger.refresh()
-        assert state.max_seq == len(events.stored)
+        assert (state.rebuilt, state.max_seq) == (False, len(events.stored))
+        assert reader.execute("SELECT count(*) FROM events").fetchall() == [(5,)]
+    assert is_exact(ledger, events)
+
+
+def test_what_a_killed_mirror_left_in_its_log_is_copied_too(ledger, events, folder, hold, add_run):
+    """The write-ahead log of a file that was never closed belongs to it."""
+    add_run()
+    ledger.refresh()
+    path = (folder / "ledger.duckdb").resolve()
+    add_run()
+    killed = subprocess.Popen([sys.executable, "-c", KILLED, str(path)])
+    assert killed.wait() == -9
+    assert path.with_name(f"{path.name}.wal").exists()
+    hold("reader")
+    assert ledger.refresh().rebuilt is True  # what it wrote is not of this journal: noticed in the copy
     assert is_exact(ledger, events)
 
 
@@ -397,36 +423,62 @@ def test_a_held_mirror_lock_is_waited_for_and_named(open_ledger, folder, add_run
 
 
 REFRESHER = """
-import json, sys
+import sys
 from pathlib import Path
-from amends.backends.duckdb_ledger import DuckdbLedger
-from amends.testing.fakes import SimClock
-from amends.testing.ledger_builder import EventList, records
-from amends.testing.run_builder import RunBuilder
+from amends.backends.duckdb_ledger import DuckdbLedger, Limits
+from amends.backends.duckdb_ledger.connection import open_reader
+from amends.backends.sqlite_journal import SqliteJournal
+from amends.testing.fakes import SequentialIds, SimClock
 
-clock, events = SimClock(), EventList()
-ledger = DuckdbLedger(events, Path(sys.argv[1]), clock, lock_timeout_seconds=30.0, reader_patience_seconds=30.0)
-rebuilt = 0
-for number in range(12):  # every process has the same journal at the same place, or is ahead of it
-    for record in records(RunBuilder(clock, run_id=f"run-{number}").planned(f"a{number}").intent().succeeded().events):
-        events.append(record)
-ledger_events = events.stored
-for upto in range(4, len(ledger_events) + 1, 4):
-    events.stored = ledger_events if sys.argv[2] == "ahead" else ledger_events[:]
-    rebuilt += ledger.refresh().rebuilt
-    count = ledger.query("SELECT count(*), count(DISTINCT seq), max(seq) FROM events").rows[0]
-    assert count == (len(ledger_events),) * 3, count
-print(json.dumps(rebuilt))
+folder, target = Path(sys.argv[1]), int(sys.argv[2])
+journal = SqliteJournal.open(folder, clock=SimClock(), ids=SequentialIds(int(sys.argv[3])))
+ledger = DuckdbLedger(journal, folder, SimClock(), lock_timeout_seconds=30.0, reader_patience_seconds=30.0)
+built, rounds, count = 0, 0, 0
+while count < target:
+    committed = journal.info().max_seq
+    built += ledger.refresh().rebuilt
+    ((count, distinct, last),) = ledger.query("SELECT count(*), count(DISTINCT seq), max(seq) FROM events").rows
+    assert count == distinct == last >= committed, (count, distinct, last, committed)
+    rounds += 1
+journal.close()
+print(built, rounds)
 """
 
 
-def test_two_processes_refresh_at_once(folder, clock):
-    """Every event arrives exactly once, and one of them made the file."""
-    command = [sys.executable, "-c", REFRESHER, str(folder), "ahead"]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    answers = [process.communicate(timeout=50)[0] for process in both]
+def test_two_processes_refresh_a_growing_journal(folder, clock):
+    """Every answer is whole and exact, every event arrives once, and the file was made once."""
+    runs = [RunBuilder(clock, run_id=f"run-{n}").planned(f"a{n}").intent().succeeded() for n in range(60)]
+    target = sum(len(run.events) for run in runs)
+    journal = SqliteJournal.open(folder, clock=clock, ids=SequentialIds())
+    command = [sys.executable, "-c", REFRESHER, str(folder), str(target)]
+    both = [subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in (1, 2)]
+    for run in runs:
+        journal.commit(Commit(run.run_id, 0, records(run.events)))
+    answers = [process.communicate(timeout=50)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
-    assert sorted(int(answer) for answer in answers) == [0, 1]
+    assert sum(int(built) for built, _ in answers) == 1
+    stored = journal.events_after(0)
+    with closing(DuckdbLedger(journal, folder, clock)) as ledger:
+        assert ledger.refresh().problems == ()
+        assert ledger.query(ALL_ROWS).rows == as_rows(stored)
+    journal.close()
+
+
+def test_a_corrupt_row_of_a_real_journal_is_reported(folder, clock):
+    """Bytes changed in the SQLite file arrive as a problem, and everything else arrives."""
+    run = RunBuilder(clock).planned("a").intent().succeeded()
+    with closing(SqliteJournal.open(folder, clock=clock, ids=SequentialIds())) as journal:
+        journal.commit(Commit(run.run_id, 0, records(run.events)))
+        location = journal.info().location
+    with closing(sqlite3.connect(location)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("UPDATE events SET payload = CAST(x'ff00fe' AS TEXT) WHERE seq = 2")
+        connection.commit()
+    with closing(SqliteJournal.open(folder, clock=clock, ids=SequentialIds(1))) as journal:
+        state = DuckdbLedger(journal, folder, clock).refresh()
+    assert state.events == len(run.events)
+    assert {problem.partition(" (")[0] for problem in state.problems} == {"event seq 2"}
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(events, clock, tmp_path):

@@ -6,6 +6,7 @@ import pytest
 
 from amends.core.errors import InvalidInput, SystemUnavailable
 
+EXTENT = "SELECT count(*), count(DISTINCT seq), max(seq) FROM events"
 ENDLESS = "SELECT count(*) FROM range(100_000_000) a, range(100_000) b WHERE (a.range + b.range) % 7 = 1"
 
 
@@ -132,7 +133,9 @@ def test_queries_of_several_threads_do_not_disturb_each_other(asked, add_run):
     def read():
         for _ in range(10):
             try:
-                ((count, distinct, last),) = asked.query("SELECT count(*), count(DISTINCT seq), max(seq) FROM events").rows
+                ((count, distinct, last),) = asked.query(
+                    "SELECT count(*), count(DISTINCT seq), max(seq) FROM events"
+                ).rows
                 if not count == distinct == last:
                     failures.append((count, distinct, last))
             except Exception as error:  # noqa: BLE001 - a thread's failure must reach the test

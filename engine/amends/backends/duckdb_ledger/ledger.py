@@ -133,8 +133,8 @@ class DuckdbLedger:
             if self._doubtful.is_set():
                 raise _DoubtError("a query met damage")
             return self._caught_up(current, patience_seconds=self._reader_patience_seconds)
-        except Held as held:
-            return self._left_to_its_reader(current, held)
+        except Held:
+            return self._left_to_its_reader(current)
         except _DoubtError as doubt:
             aside = self._files.set_aside(current)
             self._doubtful.clear()
@@ -169,7 +169,7 @@ class DuckdbLedger:
         self._exact = (info, replace(state, rebuilt=False, problems=lasting))
         return state
 
-    def _left_to_its_reader(self, current: Path, held: Held) -> LedgerState:
+    def _left_to_its_reader(self, current: Path) -> LedgerState:
         """Go on in a copy. While our own reading connection is open nobody can be writing what is copied."""
         path = self._files.fresh()
         try:
@@ -179,9 +179,10 @@ class DuckdbLedger:
             finally:
                 witness.close()
             state = self._caught_up(path, patience_seconds=0)
-        except (Held, Unreadable, _DoubtError):
+        except (Held, Unreadable, _DoubtError) as error:
             remove(path)
-            return self._made_anew(f"the mirror was made anew: {held.message}")
+            reason = str(error) if isinstance(error, _DoubtError) else error.message
+            return self._made_anew(f"the mirror was made anew: {reason}")
         self._files.publish(path)
         return state
 

@@ -180,7 +180,7 @@ action_id | VARCHAR | | the action
 status | VARCHAR | | the action's status then
 outcome | VARCHAR | | what was known of its effect then
 epoch | BIGINT | | of the driver that decided
-decision | VARCHAR | | wait, reconcile, compensate, correct, escalate, skip
+decision | VARCHAR | | the step: wait, reconcile, compensate, correct, escalate, skip, release and others
 reason | VARCHAR | | why
 facts | JSON | | what the decision rests on
 due | TIMESTAMP | UTC | when it is looked at again
@@ -197,7 +197,7 @@ undo_actions | BIGINT | count | undo actions registered
 undo_sends | BIGINT | count | their sends
 how | VARCHAR | | undone, already_gone, nothing_to_undo, person
 reappeared | BIGINT | count | times the effect was seen again after it had been verified gone
-still_gone | BOOLEAN | | what the second look found; NULL: none yet
+second_look | VARCHAR | | what was seen after that: absent, inconclusive, applied; NULL: not looked yet
 started | TIMESTAMP | UTC | first undo
 verified | TIMESTAMP | UTC | the effect was seen to be gone, and is so still
 """)

@@ -8,7 +8,8 @@ folded AS (
     max(ts_us) FILTER (kind = 'compensation_verified') AS verified_us,
     arg_max(internal.text(payload, '$.how'), seq) FILTER (kind = 'compensation_verified') AS how,
     count(*) FILTER (kind = 'effect_reappeared') AS reappeared,
-    arg_max(internal.text(payload, '$.still_gone'), seq) FILTER (kind = 'late_check_done')::BOOLEAN AS still_gone
+    arg_max(CASE kind WHEN 'effect_reappeared' THEN 'applied' ELSE internal.text(payload, '$.seen') END, seq)
+      FILTER (kind IN ('late_check_done', 'effect_reappeared')) AS second_look
   FROM steps GROUP BY action_id
   HAVING count(*) FILTER (kind IN ('compensation_started', 'compensation_verified')) > 0
 ),
@@ -20,7 +21,7 @@ sends AS (
 )
 SELECT p.run_id, p.action_id, p.tenant, p.workflow, p.capability, p.system, p.provider, s.policy_version, s.status,
   coalesce(f.rungs, []) AS rungs, coalesce(n.undo_actions, 0) AS undo_actions, coalesce(n.undo_sends, 0) AS undo_sends,
-  f.how, f.reappeared, f.still_gone, internal.moment(f.started_us) AS started,
+  f.how, f.reappeared, f.second_look, internal.moment(f.started_us) AS started,
   CASE WHEN s.status = 'compensated' THEN internal.moment(f.verified_us) END AS verified
 FROM folded f
 JOIN internal.planned p USING (action_id)

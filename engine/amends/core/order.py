@@ -16,8 +16,10 @@ def depends_on(state: RunState, action: ActionRow) -> frozenset[str]:
     Declared ones win; outputs used as inputs are always added (an extra edge only makes the order stricter); with
     nothing declared, everything whose outcome was recorded before this intent.
     """
-    base = action.after if action.depends_on is None else action.depends_on
-    found = {a for a in (*base, *action.inputs_from) if a in state.actions and a != action.action_id}
+    declared = (*(action.depends_on or ()), *action.inputs_from)
+    found = {a for a in declared if a in state.actions and state.actions[a].seq < action.seq}  # so no cycle is declared
+    if action.depends_on is None:
+        found |= {a for a in action.after if a in state.actions and a != action.action_id}
     if action.of:
         found |= depends_on(state, state.actions[action.of]) if action.of in state.actions else set()
     return frozenset(found)

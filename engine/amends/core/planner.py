@@ -63,7 +63,8 @@ def settled(state: RunState, action: ActionRow) -> bool:
         case _S.COMPENSATED:
             return action.late_check_due_us is None
         case _S.FAILED:
-            return not may_have_residue(action) and folded_late(action, at_us=state.run.ledger_us) is None
+            quiet = not in_scope(state, action) or not may_have_residue(action)
+            return quiet and folded_late(action, at_us=state.run.ledger_us) is None
         case _S.SUCCEEDED:
             return (
                 bool(action.accepted_by)
@@ -84,7 +85,11 @@ def _adopted(action: ActionRow) -> bool:
 
 def may_have_residue(action: ActionRow) -> bool:
     """True while a failed call may have left parts behind that a registered inverse takes back (rule 17)."""
-    if not action.ever_sent or action.accepted_by or not any(Outcome.FAILED in rung.safe_when for rung in rungs(action)):
+    if (
+        not action.ever_sent
+        or action.accepted_by
+        or not any(Outcome.FAILED in rung.safe_when for rung in rungs(action))
+    ):
         return False
     seen = action.observation.seen if _looked_since_outcome(action) and action.observation else None
     return seen != "absent"
@@ -105,8 +110,7 @@ def unexpired_rungs(action: ActionRow, now_us: int) -> tuple[Alternative, ...]:
     return tuple(
         rung
         for rung in rungs(action)
-        if rung.expires_after_seconds is None
-        or now_us <= since + schedule.microseconds(rung.expires_after_seconds)
+        if rung.expires_after_seconds is None or now_us <= since + schedule.microseconds(rung.expires_after_seconds)
     )
 
 
@@ -364,7 +368,9 @@ def _posting(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
         case _S.FAILED if schedule.may_resend(action):
             due = schedule.resend_us(action)
             verb: Verb = "wait" if due > facts.now_us else "correct"
-            return Step(verb, action.action_id, "post_again", due_us=due if verb == "wait" else None, place=action.place)
+            return Step(
+                verb, action.action_id, "post_again", due_us=due if verb == "wait" else None, place=action.place
+            )
         case _S.FAILED:
             return _escalate(action, ParkedCause.UNDO_FAILED, "correction_undeliverable", place=action.place)
         case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:

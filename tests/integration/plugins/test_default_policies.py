@@ -8,7 +8,7 @@ from amends.backends.cedar.testing import check_policies, run_policy_tests
 from amends.spi import AdapterContext
 
 SECTIONS = {
-    "git": {"repositories": {"billing": {"remote": "billing.git"}}},
+    "git": {"repositories": {"billing": {"remote": "billing.git", "pull_requests": {"project": "acme/billing"}}}},
     "migrations": {"databases": {"billing": {"url": "sqlite:///billing.db", "scripts": "migrations"}}},
 }
 

@@ -13,9 +13,11 @@ from amends.spi import (
     ProbeRule,
     Readers,
     Reference,
+    Signal,
 )
 from amends_git.options import GitOptions
 
+_LIST_FINAL_SECONDS = 60.0
 _MACHINE = Readers(audience="machine", where="the repository")
 _COMMIT = Reference(field="commit", pattern=r"[0-9a-f]{40}([0-9a-f]{24})?")
 _ESCALATION = EscalationRule(evidence_fields=("ref", "commit"))
@@ -110,6 +112,67 @@ def revert(options: GitOptions) -> Contract:
         restores_before_image=True,
         undo_cost="as for a push",
         compensation=(_RESTORE, _REVERT, _PERSON),
+    )
+
+
+def draft_pr(options: GitOptions) -> Contract:
+    """One draft pull request per run and repository. People are told of it, so it has a signal and a correction."""
+    return _contract(
+        options,
+        capability="git.draft_pr",
+        summary="opens a draft pull request",
+        effect=Effect(kind="pull_request", system="git", resource="branch:{repo}/{branch}"),
+        readers=Readers(audience="team", where="the pull request and the notifications it raised"),
+        reversibility="compensatable",
+        identity=Identity(fields=("repo",)),
+        probe=_listed(options),
+        reference=Reference(field="number", pattern=r"[1-9][0-9]{0,11}"),
+        undo_cost="the pull request is closed; whoever was notified has read it",
+        compensation=(Alternative(name="close", when={"pull_request": ("open",)}, harmless_when_absent=True), _PERSON),
+        signal=Signal(
+            visible_to="everybody who watches the repository",
+            place="pr:{repo}/{number}",
+            seen="a draft pull request that an agent run opened",
+            reader_must="not review or merge it",
+            comes_back="when the work is taken up again, as a new pull request",
+        ),
+        escalation=EscalationRule(evidence_fields=("number", "url")),
+    )
+
+
+def correction(options: GitOptions) -> Contract:
+    """`git.correction`: serves `pr:{repo}/{number}` and comments in that very pull request."""
+    return Contract(
+        capability="git.correction",
+        summary="comments a correction in a pull request",
+        effect=Effect(kind="correction", system="git", resource="place:{place}"),
+        readers=Readers(audience="team", where="the pull request"),
+        undo_cost="none: a later change is another comment",
+        reversibility="irreversible",
+        identity=Identity(fields=("place",)),
+        keying=Keying(kind="probeable"),
+        probe=_listed(options),
+        reference=Reference(field="comment", pattern=r"[1-9][0-9]{0,15}"),
+        signal=Signal(
+            visible_to="whoever reads the place",
+            place="{place}",
+            seen="a correction about an agent run",
+            reader_must="follow the latest correction of that run",
+            comes_back="a later change is posted as another comment",
+        ),
+        corrects=True,
+        limits=Limits(timeout_seconds=options.timeout_seconds),
+        escalation=EscalationRule(evidence_fields=("place",)),
+    )
+
+
+def _listed(options: GitOptions) -> ProbeRule:
+    final = options.absent_final_after_seconds
+    return ProbeRule(
+        strength="list",
+        deadline_seconds=options.probe_deadline_seconds,
+        absent_final_after_seconds=_LIST_FINAL_SECONDS if final is None else final,
+        counts=True,
     )
 
 

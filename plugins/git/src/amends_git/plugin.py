@@ -5,10 +5,13 @@ from __future__ import annotations
 from importlib.resources import files
 
 from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
+from amends.spi.http import HttpSender
 from amends_git import contracts
 from amends_git.commit import CommitFiles
 from amends_git.examine import examine
+from amends_git.github import GitHub
 from amends_git.options import options_of
+from amends_git.pull_requests import DraftPr, PrCorrection
 from amends_git.refs import CreateBranch, DeleteBranch, Push, Revert, Tag
 
 
@@ -25,17 +28,27 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
         Revert(contracts.revert(options), options),
     ):
         registry.capability(capability)
+    if any(repository.pull_requests for repository in options.repositories.values()):
+        hub = GitHub(options, HttpSender())
+        registry.capability(DraftPr(contracts.draft_pr(options), hub))
+        registry.capability(PrCorrection(contracts.correction(options), hub))
 
 
 @hookimpl
 def amends_register_policies(context: AdapterContext, registry: Registry) -> None:
-    """Default least-privilege policies of the namespace `Git`."""
-    del context
+    """Default least-privilege policies of the namespace `Git`; those of pull requests only where there are any."""
+    options = options_of(context)
+    names = ["git"]
+    if any(repository.pull_requests for repository in options.repositories.values()):
+        names.append("draft_pr")
     folder = files("amends_git") / "policies"
     registry.policies(
         PolicyContribution(
-            policies={"git.cedar": (folder / "git.cedar").read_text(encoding="utf-8")},
-            tests={"git.policytest.json": (folder / "git.policytest.json").read_text(encoding="utf-8")},
+            policies={f"{name}.cedar": (folder / f"{name}.cedar").read_text(encoding="utf-8") for name in names},
+            tests={
+                f"{name}.policytest.json": (folder / f"{name}.policytest.json").read_text(encoding="utf-8")
+                for name in names
+            },
         )
     )
 

@@ -10,12 +10,12 @@ import hashlib
 import hmac
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from uuid import UUID
 
 import rfc8785
@@ -55,9 +55,10 @@ def normalise(value: object, path: str = "$", depth: int = 0) -> Json:
     if isinstance(value, date | UUID):
         return str(value)
     if isinstance(value, Mapping):
-        return _mapping(value, path, depth)
+        return _mapping(cast("Mapping[object, object]", value), path, depth)
     if isinstance(value, list | tuple):
-        return [normalise(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
+        items = cast("Sequence[object]", value)
+        return [normalise(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(items)]
     raise InvalidInput(
         f"value at `{path}` has type `{type(value).__name__}`, which cannot be recorded",
         hint="pass text, numbers, booleans, lists and mappings with text keys",
@@ -67,7 +68,7 @@ def normalise(value: object, path: str = "$", depth: int = 0) -> Json:
 
 def normalise_map(value: Mapping[str, object], path: str = "$") -> JsonMap:
     """`normalise` for a mapping, typed as one."""
-    return _mapping(value, path, 0)
+    return _mapping(cast("Mapping[object, object]", value), path, 0)
 
 
 def canonical_bytes(value: object) -> bytes:
@@ -128,7 +129,7 @@ def _moment(value: datetime, path: str) -> str:
     return value.isoformat()
 
 
-def _mapping(value: Mapping[str, object], path: str, depth: int) -> JsonMap:
+def _mapping(value: Mapping[object, object], path: str, depth: int) -> JsonMap:
     result: JsonMap = {}
     for key, item in value.items():
         if not isinstance(key, str):

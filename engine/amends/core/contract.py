@@ -110,7 +110,9 @@ class Alternative(Frozen):
     """One rung of the compensation ladder; the first whose `when` matches the probed state is tried."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    when: dict[str, tuple[Json, ...]] = Field(default_factory=dict[str, tuple[Json, ...]])  # probed state field -> accepted values
+    when: dict[str, tuple[Json, ...]] = Field(
+        default_factory=dict[str, tuple[Json, ...]]
+    )  # probed state field -> accepted values
     undo: str = "own"  # "own" | "escalate" | "correct" | another capability
     input_from: Literal["forward_output", "forward_input", "reconciliation"] = "forward_output"
     required_fields: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from amends.core.canonical import Json, digest
-from amends.core.contract import Contract, Effect, Keying, Readers, Release
+from amends.core.contract import Contract, Effect, Keying, Readers, Release, Signal
 from amends.core.errors import InvalidInput
 from amends.core.identity import render
 from amends.core.rows import ActionRow, RunState
@@ -119,7 +119,7 @@ def compose(state: RunState, place: str) -> Correction:
     head = f"[Automated correction - run {state.run.run_id}]"
     if revision > 1:
         head = f"{head} (update {revision}; it replaces the earlier note)"
-    blocks = [_block(state, action) for action in actions]
+    blocks = [_block(state, a, a.contract.signal) for a in actions if a.contract.signal is not None]
     return Correction(
         place=place,
         revision=revision,
@@ -129,9 +129,7 @@ def compose(state: RunState, place: str) -> Correction:
     )
 
 
-def _block(state: RunState, action: ActionRow) -> str:
-    signal = action.contract.signal
-    assert signal is not None
+def _block(state: RunState, action: ActionRow, signal: Signal) -> str:
     values: dict[str, Json] = {
         **action.args,
         **action.allocated,

@@ -1,23 +1,23 @@
 """The error tree. A family says who must act; every error carries a code, data and a remedy.
 
-    AmendsError
-    ├── CallerError          you: fix the call, the arguments or the configuration
-    │   ├── InvalidInput         does not validate, serialise or read back
-    │   ├── UnknownName          no such capability, run, action, item …
-    │   ├── Unidentified         a consequential call without identity or label (rule 5)
-    │   ├── Conflict             another holder, other arguments, or somebody decided first
-    │   └── ConfigError          amends.toml, a contract or a plugin is wrong
-    ├── PolicyError          the policy's owner: a decision says no
-    │   ├── Denied
-    │   └── ApprovalRequired
-    ├── SystemUnavailable    their system, for now: try again later
-    │   ├── JournalBusy
-    │   └── JournalUnavailable
-    ├── SystemRefused        their system, for good
-    └── InternalError        us: a named invariant does not hold
-        ├── IllegalTransition
-        ├── CorruptLedger
-        └── Fenced               a stale epoch tried to write (rule 13)
+AmendsError
+├── CallerError          you: fix the call, the arguments or the configuration
+│   ├── InvalidInput         does not validate, serialise or read back
+│   ├── UnknownName          no such capability, run, action, item …
+│   ├── Unidentified         a consequential call without identity or label (rule 5)
+│   ├── Conflict             another holder, other arguments, or somebody decided first
+│   └── ConfigError          amends.toml, a contract or a plugin is wrong
+├── PolicyError          the policy's owner: a decision says no
+│   ├── Denied
+│   └── ApprovalRequired
+├── SystemUnavailable    their system, for now: try again later
+│   ├── JournalBusy
+│   └── JournalUnavailable
+├── SystemRefused        their system, for good
+└── InternalError        us: a named invariant does not hold
+    ├── IllegalTransition
+    ├── CorruptLedger
+    └── Fenced               a stale epoch tried to write (rule 13)
 """
 
 from __future__ import annotations

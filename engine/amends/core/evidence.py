@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from pydantic import Field
 
@@ -73,4 +73,4 @@ class FailureNote(Frozen):
 
 def as_map(value: object) -> JsonMap:
     """`value` if it is a JSON object, else an empty one."""
-    return dict(value) if isinstance(value, dict) else {}
+    return cast("JsonMap", value) if isinstance(value, dict) else {}

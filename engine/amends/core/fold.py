@@ -43,7 +43,8 @@ def replay(events: Iterable[e.Event]) -> RunState | None:
 
 def apply(state: RunState | None, event: e.Event) -> RunState:
     """The state after `event`. Raises `CorruptLedger` for an event that cannot follow, `IllegalTransition` for a
-    move the table does not have; the given state is never changed."""
+    move the table does not have; the given state is never changed.
+    """
     if isinstance(event.body, e.RunOpened):
         if state is not None:
             raise _corrupt(event, "opens the run twice")
@@ -89,12 +90,7 @@ def _apply_body(state: RunState, event: e.Event) -> RunState:
             return _with_action(state, row)
         case e.ApprovalAsked() | e.ApprovalGiven() | e.ApprovalClosed():
             return _approval(state, event, body)
-        case (
-            e.EscalationOpened()
-            | e.EscalationNotified()
-            | e.EscalationAcknowledged()
-            | e.EscalationResolved()
-        ):
+        case e.EscalationOpened() | e.EscalationNotified() | e.EscalationAcknowledged() | e.EscalationResolved():
             return _escalation(state, event, body)
         case e.IntentRecorded(approval_id=approval_id) if approval_id:
             approval = _approval_named(state, event, approval_id)
@@ -231,7 +227,7 @@ def _changes(state: RunState, action: ActionRow, event: e.Event) -> dict[str, ob
     body = event.body
     match body:
         case e.DecisionRecorded():
-            return _decided(action, event, body)
+            return _decided(event, body)
         case e.ActionDenied():
             return _moved(action, Move.DENY) | {"withdrawn_reason": body.reason}
         case e.ActionQueued():
@@ -311,7 +307,7 @@ def _moved(action: ActionRow, move: Move) -> dict[str, object]:
     return {"status": transition(action.status, move)}
 
 
-def _decided(action: ActionRow, event: e.Event, body: e.DecisionRecorded) -> dict[str, object]:
+def _decided(event: e.Event, body: e.DecisionRecorded) -> dict[str, object]:
     changes: dict[str, object] = {"decided": body.decision, "decided_us": event.ts_us}
     if body.phase in {"forward", "release"}:
         changes["forward_decision_id"] = body.decision.decision_id
@@ -405,9 +401,7 @@ def _with_action(state: RunState, action: ActionRow) -> RunState:
 # --- people -------------------------------------------------------------------------------------------------
 
 
-def _approval(
-    state: RunState, event: e.Event, body: e.ApprovalAsked | e.ApprovalGiven | e.ApprovalClosed
-) -> RunState:
+def _approval(state: RunState, event: e.Event, body: e.ApprovalAsked | e.ApprovalGiven | e.ApprovalClosed) -> RunState:
     match body:
         case e.ApprovalAsked():
             if body.approval_id in state.approvals:

@@ -30,7 +30,8 @@ def answered(
     parts: tuple[str, ...],
 ) -> OutcomeRecorded:
     """The call returned. The answer is proof only where the contract says so, its reference is valid and every part
-    is there; otherwise a probe decides."""
+    is there; otherwise a probe decides.
+    """
     doubt = _doubt(contract, reference, parts)
     return OutcomeRecorded(
         outcome=Outcome.UNKNOWN if doubt else Outcome.SUCCEEDED,
@@ -86,9 +87,7 @@ def not_sent(*, at_us: int, code: str, detail: str) -> OutcomeRecorded:
     )
 
 
-def refused(
-    *, at_us: int, code: str, detail: str, again: bool, retry_after_seconds: float | None
-) -> OutcomeRecorded:
+def refused(*, at_us: int, code: str, detail: str, again: bool, retry_after_seconds: float | None) -> OutcomeRecorded:
     """The provider's authoritative no. A stored refusal is not re-sent: it opens the next generation (rule 5)."""
     return OutcomeRecorded(
         outcome=Outcome.FAILED,
@@ -128,7 +127,9 @@ def adopted(action: ActionRow, *, at_us: int) -> OutcomeRecorded:
     """The effect exists and belongs to a committed run: used here, never compensated here (rule 6)."""
     return OutcomeRecorded(
         outcome=Outcome.SUCCEEDED,
-        evidence=Evidence(source="adopted", strength="authoritative", at_us=at_us, code="adopted", detail=action.run_id),
+        evidence=Evidence(
+            source="adopted", strength="authoritative", at_us=at_us, code="adopted", detail=action.run_id
+        ),
         effect=action.effect,
         output=action.output,
         after_image=action.after_image,
@@ -138,15 +139,15 @@ def adopted(action: ActionRow, *, at_us: int) -> OutcomeRecorded:
 
 def absence_final_at_us(action: ActionRow, dead_since_us: int | None) -> int | None:
     """From when `absent` proves that nothing landed: min(call deadline, owner's proven death) + the contract's
-    settle time (rule 4). `None`: never."""
+    settle time (rule 4). `None`: never.
+    """
     probe = action.contract.probe
     if probe is None or not probe.absence_can_be_final or action.deadline_us is None:
         return None
-    assert probe.absent_final_after_seconds is not None
     start = action.deadline_us
     if dead_since_us is not None and (action.attempt_us or 0) <= dead_since_us:
         start = min(start, dead_since_us)
-    return start + round(probe.absent_final_after_seconds * 1_000_000)
+    return start + round((probe.absent_final_after_seconds or 0.0) * 1_000_000)
 
 
 def observed(
@@ -211,7 +212,8 @@ def _contradiction(at_us: int) -> OutcomeRecorded:
 
 def folded_late(action: ActionRow, *, at_us: int) -> OutcomeRecorded | None:
     """What waiting late evidence proves, when the owner folds it (rule 13). Proven failures absorb it; a call in
-    flight or being taken back does not hear it: its own answer, or the second look, comes first."""
+    flight or being taken back does not hear it: its own answer, or the second look, comes first.
+    """
     if action.proven_failed or action.status not in {_S.UNKNOWN, _S.FAILED, _S.NEEDS_HUMAN}:
         return None
     strong = [evidence for evidence in action.late if evidence.strength != "weak"]
@@ -233,11 +235,13 @@ def folded_late(action: ActionRow, *, at_us: int) -> OutcomeRecorded | None:
     )
 
 
-def said_by_person(happened: bool, *, at_us: int, by: str, evidence: str, reference: str = "") -> OutcomeRecorded:
+def said_by_person(*, happened: bool, at_us: int, by: str, evidence: str, reference: str = "") -> OutcomeRecorded:
     """A person's word, with their evidence, settles an unknown (rule 31)."""
     return OutcomeRecorded(
         outcome=Outcome.SUCCEEDED if happened else Outcome.FAILED,
-        evidence=Evidence(source="person", strength="authoritative", at_us=at_us, code="person", detail=evidence, by=by),
+        evidence=Evidence(
+            source="person", strength="authoritative", at_us=at_us, code="person", detail=evidence, by=by
+        ),
         reference=reference,
     )
 

@@ -53,16 +53,20 @@ OF_RUN: dict[RunStatus, PublicState] = {
 
 _ACTION_MESSAGES: dict[ActionStatus, str] = {
     _S.PLANNED: "This step has not been sent. Nothing has changed yet; it is recorded and will be decided next.",
-    _S.QUEUED: "This step waits in the outbox. It has not been sent and will be released only after the run succeeds.",
-    _S.AWAITING_APPROVAL: "This step waits for a person's approval. It has not been sent; asking again changes nothing.",
-    _S.RUNNING: "This step is in flight and its result is not known yet. It will not be sent a second time; we wait for it.",
+    _S.QUEUED: "This step waits in the outbox. It has not been sent; it is released only after the run succeeds.",
+    _S.AWAITING_APPROVAL: (
+        "This step waits for a person's approval. It has not been sent; asking again changes nothing."
+    ),
+    _S.RUNNING: "This step is in flight and its result is not known yet. It is not sent a second time; we wait for it.",
     _S.SUCCEEDED: "This step took effect, and that is confirmed. It will not be repeated; the run goes on.",
     _S.FAILED: "This step did not take effect, and that is proven. Nothing is left behind; the next step is yours.",
     _S.UNKNOWN: (
         "We could not confirm this step yet. It is being checked with the system itself; we will not repeat it meanwhile."
     ),
     _S.COMPENSATING: "This step is being taken back. It counts as undone only after the system was read again.",
-    _S.COMPENSATED: "This step was taken back, and it was checked that its effect is gone. Nothing more will be sent for it.",
+    _S.COMPENSATED: (
+        "This step was taken back, and it was checked that its effect is gone. Nothing more will be sent for it."
+    ),
     _S.NEEDS_HUMAN: "This step needs a person's decision. Nothing more is sent for it until somebody has decided.",
     _S.DENIED: "Policy did not allow this step. It was not sent, and nothing has changed.",
     _S.WITHDRAWN: "This step was withdrawn before it was sent. Nothing has changed.",

@@ -11,8 +11,8 @@ from amends.core import schedule
 from amends.core.order import dependents
 from amends.core.outcomes import folded_late
 from amends.core.rows import ActionRow, RunState
-from amends.core.steps import Facts, Plan, Step
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
+from amends.core.steps import Facts, Plan, Step
 
 _S = ActionStatus
 
@@ -123,9 +123,7 @@ def _late_evidence(action: ActionRow, facts: Facts) -> Step | None:
 
 def _unknown(state: RunState, action: ActionRow, facts: Facts) -> Step:
     if action.action_id not in facts.usable:
-        return Step(
-            "escalate", action.action_id, "adapter_unavailable", cause=ParkedCause.ADAPTER_UNAVAILABLE
-        )
+        return Step("escalate", action.action_id, "adapter_unavailable", cause=ParkedCause.ADAPTER_UNAVAILABLE)
     if action.observation is not None and action.observation.seen == "diverged" and action.probes:
         return Step("escalate", action.action_id, "state_is_neither_before_nor_after", cause=ParkedCause.DIVERGED)
     due = schedule.next_probe_us(action, state.run.dead_since_us)
@@ -202,17 +200,15 @@ def _queued(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) ->
 
 
 def _approved(state: RunState, item: ActionRow, facts: Facts) -> bool:
-    """True while a yes to this very item is in force: single use, reused for its re-sends until it expires (rule 30)."""
+    """True while a yes to this very item is in force: single use, reused for re-sends until it expires (rule 30)."""
     approval = state.approvals.get(item.approval_id)
-    return (
-        approval is not None
-        and approval.status in {"approved", "consumed"}
-        and facts.now_us < approval.expires_us
-    )
+    return approval is not None and approval.status in {"approved", "consumed"} and facts.now_us < approval.expires_us
 
 
 def _stopped(state: RunState, item: ActionRow) -> Step:
-    before = [a for a in state.forward_actions() if item.action_id in {d.action_id for d in dependents(state, a.action_id)}]
+    before = [
+        a for a in state.forward_actions() if item.action_id in {d.action_id for d in dependents(state, a.action_id)}
+    ]
     if any(a.status in {_S.WITHDRAWN, _S.DENIED} or (a.status is _S.FAILED and a.accepted_by) for a in before):
         return Step("withdraw", item.action_id, "what_it_depends_on_was_withdrawn")
     return Step("wait", item.action_id, "what_it_depends_on_is_not_through")

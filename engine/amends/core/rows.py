@@ -159,9 +159,7 @@ class ActionRow(Frozen):
         A twin the provider made was approved by nobody: a person decides about it (rule 7).
         """
         return (
-            self.kind is not ActionKind.DUPLICATE
-            and self.contract.irreversible
-            and self.outcome is Outcome.SUCCEEDED
+            self.kind is not ActionKind.DUPLICATE and self.contract.irreversible and self.outcome is Outcome.SUCCEEDED
         )
 
     @property
@@ -265,15 +263,7 @@ class CertificateRow(Frozen):
 
 
 Row: TypeAlias = (
-    RunRow
-    | ActionRow
-    | ApprovalRow
-    | EscalationRow
-    | ClaimRow
-    | PauseRow
-    | BundleRow
-    | QuarantineRow
-    | CertificateRow
+    RunRow | ActionRow | ApprovalRow | EscalationRow | ClaimRow | PauseRow | BundleRow | QuarantineRow | CertificateRow
 )
 
 

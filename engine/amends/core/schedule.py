@@ -15,7 +15,9 @@ def microseconds(seconds: float) -> int:
 
 
 def flight_over_at_us(run: RunRow, action: ActionRow, skew_us: int) -> int:
-    """From when a call in flight counts as lost: at once if its driver was taken over, else deadline + skew (rule 14)."""
+    """From when a call in flight counts as lost: at once if its driver was taken over, else deadline + skew
+    (rule 14).
+    """
     if action.sent_epoch < run.epoch and run.dead_since_us is not None:
         return run.dead_since_us
     return (action.deadline_us or 0) + skew_us
@@ -24,7 +26,7 @@ def flight_over_at_us(run: RunRow, action: ActionRow, skew_us: int) -> int:
 def next_probe_us(action: ActionRow, dead_since_us: int | None) -> int | None:
     """When to look next at an unknown action; `None`: the schedule is over and no look can prove more (rule 17)."""
     probe = action.contract.probe
-    if probe is None or action.contract.keying.kind == "blind" and probe.strength == "search":
+    if probe is None or (action.contract.keying.kind == "blind" and probe.strength == "search"):
         return None
     since = action.unknown_since_us or action.outcome_us or action.created_us
     looks = sorted({microseconds(s) for s in probe.schedule_seconds} | {microseconds(probe.deadline_seconds)})

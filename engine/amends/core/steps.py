@@ -12,7 +12,8 @@ from amends.core.status import ParkedCause, RunStatus
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What a plan may rest on beyond the run: ledger time, clock skew allowed, which adapters accept the stored
-    contracts, and which correction schemes can be served."""
+    contracts, and which correction schemes can be served.
+    """
 
     now_us: int
     skew_us: int
@@ -24,8 +25,8 @@ class Facts:
 class Step:
     """One step with its reason. A wait has `due_us` if time ends it; a wait without one is ended by an event.
 
-    Recovery knows `wait reconcile compensate correct escalate skip` (`skip` withdraws what was never sent); a committing
-    run also `check ask release withdraw`, and `turn_back` for the whole run: recover instead of releasing.
+    Recovery knows `wait reconcile compensate correct escalate skip` (`skip` withdraws what was never sent); a
+    committing run also `check ask release withdraw`, and `turn_back` for the whole run: recover, do not release.
     """
 
     verb: Verb

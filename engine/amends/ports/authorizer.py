@@ -75,7 +75,8 @@ class PolicyBundle:
 
 class Authorizer(Protocol):
     """Answers `allow`, `deny` or `needs_approval(tier)`. Never raises for a request: whatever goes wrong is a deny
-    whose `code` says what (rule: any evaluation error denies). One call uses one snapshot of the policies."""
+    whose `code` says what (rule: any evaluation error denies). One call uses one snapshot of the policies.
+    """
 
     def decide(self, request: AuthorizationRequest) -> Decision:
         """One recorded authorization."""

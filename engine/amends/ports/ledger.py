@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-SqlValue: TypeAlias = "None | bool | int | float | str | bytes | Sequence[SqlValue]"
+SqlValue: TypeAlias = "bool | int | float | str | bytes | Sequence[SqlValue] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Ledger(Protocol):
         self, sql: str, parameters: Sequence[SqlValue] = (), *, max_rows: int = 10_000, timeout_seconds: float = 30.0
     ) -> Table:
         """Run one read-only statement (no external access, configuration locked). Raises `InvalidInput` with the
-        database's words for a bad statement and `SystemUnavailable` when the time limit passes."""
+        database's words for a bad statement and `SystemUnavailable` when the time limit passes.
+        """
         ...
 
     def rebuild(self) -> LedgerState:

@@ -130,7 +130,10 @@ class Approvals:
     def reject(
         self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", roll_back: bool = False
     ) -> RunState:
-        """One person's no: the item is withdrawn; with `roll_back` the run recovers, if no pivot has passed (rule 27)."""
+        """One person's no: the item is withdrawn; with `roll_back` the run recovers, if no pivot has passed.
+
+        A "no, and roll back" past the pivot is a `Conflict` (rule 27).
+        """
 
         def decide(state: RunState) -> list[Draft]:
             row = self._pending(state, approval_id)

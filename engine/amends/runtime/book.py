@@ -8,7 +8,7 @@ the runtime writes to the journal.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -104,8 +104,7 @@ class Book:
 
     def open(self, run_id: str, body: e.RunOpened, *, forbidden: Sequence[RowKey] = ()) -> RunState:
         """Record a new run. Raises `Conflict` if tenant, workflow and key already name one."""
-        drafts = [Draft(body)]
-        state, records = self._extend(None, run_id, drafts, epoch=1)
+        state, records = self._extend(None, run_id, [Draft(body)], epoch=1)
         claim = next(iter(state.claims.values()))
         command = Commit(
             stream=run_id,
@@ -232,7 +231,8 @@ class Book:
             )
             state = fold.apply(state, event)
             records.append(self._sealed(event, state))
-        assert state is not None
+        if state is None:
+            raise InternalError("nothing was drafted", hint="report this")
         return state, records
 
     def _clean(self, body: e.Body) -> e.Body:
@@ -273,11 +273,8 @@ class Book:
         )
 
     def _writes(self, before: RunState | None, after: RunState) -> list[RowWrite]:
-        rows: list[Row] = [after.run]
-        for name in ("actions", "approvals", "escalations", "claims"):
-            old = getattr(before, name) if before else {}
-            rows.extend(row for key, row in getattr(after, name).items() if old.get(key) is not row)
-        return [_write(row) for row in rows]
+        known = {id(row) for row in _rows_of(before)} if before else set[int]()
+        return [_write(row) for row in _rows_of(after) if id(row) not in known]
 
     def _claim_versions(self, before: RunState, after: RunState) -> dict[RowKey, int]:
         versions: dict[RowKey, int] = {}
@@ -302,7 +299,9 @@ class Book:
     def _refuse(self, run_id: str, answer: Refused) -> None:
         match answer.reason:
             case "stale_epoch":
-                raise Fenced(f"run `{run_id}` has been taken over", hint="stop: another driver owns it", found=answer.detail)
+                raise Fenced(
+                    f"run `{run_id}` has been taken over", hint="stop: another driver owns it", found=answer.detail
+                )
             case "status":
                 raise Frozen(
                     f"run `{run_id}` is `{answer.detail}` and accepts no forward call",
@@ -324,6 +323,14 @@ class Book:
     def _quarantine(self, run_id: str, reason: str) -> None:
         if self._kit.journal.row(RowKey("quarantine", run_id)) is None:
             self.record_system([e.RunQuarantined(quarantined_run=run_id, reason=reason)])
+
+
+def _rows_of(state: RunState) -> Iterator[Row]:
+    yield state.run
+    yield from state.actions.values()
+    yield from state.approvals.values()
+    yield from state.escalations.values()
+    yield from state.claims.values()
 
 
 def _policy_version(body: e.Body, action: ActionRow | None) -> str:

@@ -98,9 +98,7 @@ class Claims:
         if not run.holder_id:
             return "released"
         me = self._kit.owners.me()
-        holder = e.Holder(
-            owner_id=run.holder_id, host=run.holder_host, pid=run.holder_pid, owner_file=run.owner_file
-        )
+        holder = e.Holder(owner_id=run.holder_id, host=run.holder_host, pid=run.holder_pid, owner_file=run.owner_file)
         if holder.owner_id == me.owner_id and self.driving(run.run_id) is None:
             return "same_process"
         if holder.owner_id != me.owner_id and self._kit.owners.proven_dead(holder):

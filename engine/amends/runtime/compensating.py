@@ -130,7 +130,10 @@ class Compensator:
     def _let_stand(self, session: Session, action_id: str, rung: Alternative) -> None:
         """The last rung says: leave it, and tell the people concerned."""
         drafts = [
-            Draft(e.ActionParked(cause=ParkedCause.UNREGISTERED, detail=f"`{rung.name}`: corrected, not undone"), action_id),
+            Draft(
+                e.ActionParked(cause=ParkedCause.UNREGISTERED, detail=f"`{rung.name}`: corrected, not undone"),
+                action_id,
+            ),
             Draft(e.ActionAccepted(by=f"contract:{rung.name}"), action_id),
         ]
         self._book.record(session.run_id, lambda _: drafts, epoch=session.epoch)
@@ -172,7 +175,9 @@ class Compensator:
 
         def decide(state: RunState) -> list[Draft]:
             forward = state.actions[action.action_id]
-            drafts = [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
+            drafts = (
+                [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
+            )
             drafts.append(Draft(e.DecisionRecorded(phase="undo", decision=decision), undo_id))
             if decision.verdict == "needs_approval" and (approval is None or approval.status != "pending"):
                 after = undo_drafts.row(state, forward, rung, undo_id)
@@ -197,7 +202,9 @@ class Compensator:
         def decide(state: RunState) -> list[Draft]:
             forward = state.actions[action_id]
             undo = undo_drafts.row(state, forward, rung, undo_id)
-            drafts = [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
+            drafts = (
+                [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
+            )
             limits = forward.contract.limits
             intent = e.IntentRecorded(
                 attempt=undo.attempt + 1,
@@ -228,7 +235,9 @@ class Compensator:
         try:
             body = flight.result(timeout=call.timeout_seconds + 5.0)
         except TimeoutError:
-            body = outcomes.lost(at_us=self._kit.clock.now_us(), code="timeout", detail="the undo did not return in time")
+            body = outcomes.lost(
+                at_us=self._kit.clock.now_us(), code="timeout", detail="the undo did not return in time"
+            )
         if body.outcome is Outcome.SUCCEEDED:
             body = undo_drafts.claimed(body)
         self._book.record(session.run_id, lambda _: [Draft(body, undo_id)], epoch=session.epoch)
@@ -255,9 +264,7 @@ class Compensator:
             return self._kit.catalog.get(forward.contract.capability).capability.undo
         other = self._kit.catalog.get(rung.undo).capability
         args = undo_drafts.inputs(forward, rung)
-        return lambda call: other.do(
-            replace(call, args=args, marker=call.undo_marker, idempotency_key=call.undo_key)
-        )
+        return lambda call: other.do(replace(call, args=args, marker=call.undo_marker, idempotency_key=call.undo_key))
 
     def _now(self, state: RunState) -> int:
         return max(self._kit.clock.now_us(), state.run.ledger_us)

@@ -124,4 +124,3 @@ class Corrections:
         except TimeoutError:
             self._sending.give_up_waiting(session, action_id, "timeout")
         self._kit.progress.reached("after_correction", session.run_id, action_id)
-

@@ -17,7 +17,9 @@ from amends.runtime.resolving import Request, Resolved
 from amends.spi.capability import Prepared, Question
 
 
-def planned(state: RunState, resolved: Resolved, request: Request, prepared: Prepared, generation: int) -> e.ActionPlanned:
+def planned(
+    state: RunState, resolved: Resolved, request: Request, prepared: Prepared, generation: int
+) -> e.ActionPlanned:
     """The registration of a forward action: contract and compensation as they are now (rule 1)."""
     contract, context = resolved.contract, resolved.offer.context
     return e.ActionPlanned(

@@ -13,7 +13,7 @@ from amends.core.errors import InternalError
 from amends.core.planner import plan
 from amends.core.release import plan_release
 from amends.core.rows import RunState
-from amends.core.status import ActionStatus, Outcome, RunStatus
+from amends.core.status import ActionStatus, RunStatus
 from amends.core.steps import Facts, Plan, Step
 from amends.runtime.approvals import Approvals
 from amends.runtime.book import Book, Draft

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 
 from amends.core import events as e
 from amends.core import public
@@ -61,9 +62,7 @@ class Engine:
             kit, self.book, policy, flights, looker, self._approvals, self._escalations, self.sending
         )
         corrections = Corrections(kit, self.book, policy, self._approvals, self._escalations, self.sending)
-        driver = Driver(
-            kit, self.book, looker, compensator, outbox, corrections, self._approvals, self._escalations
-        )
+        driver = Driver(kit, self.book, looker, compensator, outbox, corrections, self._approvals, self._escalations)
         pager = Pager(kit, self.book)
         self._sweeper = Sweeper(kit, self.book, self.claims, driver, pager)
         self._listener = Listener(kit, self.book, self._escalations, self.claims)
@@ -264,18 +263,14 @@ class Engine:
     ) -> RunState:
         """A person's yes, bound to what they were shown."""
         run_id = self._run_of("approval", approval_id)
-        return self._approvals.approve(
-            run_id, approval_id, by=by, channel=channel, comment=comment, digest=digest
-        )
+        return self._approvals.approve(run_id, approval_id, by=by, channel=channel, comment=comment, digest=digest)
 
     def reject(
         self, approval_id: str, *, by: str, channel: str = "python", comment: str = "", roll_back: bool = False
     ) -> RunState:
         """A person's no."""
         run_id = self._run_of("approval", approval_id)
-        return self._approvals.reject(
-            run_id, approval_id, by=by, channel=channel, comment=comment, roll_back=roll_back
-        )
+        return self._approvals.reject(run_id, approval_id, by=by, channel=channel, comment=comment, roll_back=roll_back)
 
     def resolve(
         self,
@@ -347,11 +342,7 @@ class Engine:
 
     def close(self) -> None:
         """Write what is left, let go of every lease, close the journal. Idempotent."""
-        try:
+        with suppress(AmendsError):  # what cannot be written is found again by a probe
             self.sending.flush()
-        except AmendsError:
-            pass  # what could not be written is found again by a probe
         self.claims.close()
         self.kit.journal.close()
-
-

@@ -1,4 +1,4 @@
-"""Escalations: actions parked with a bounded work item, and people's named choices carried out (rules 16, 22, 31, 34)."""
+"""Escalations: actions parked with a bounded work item, people's named choices carried out (rules 16, 22, 31, 34)."""
 
 from __future__ import annotations
 
@@ -62,9 +62,7 @@ class Escalations:
             for item in state.escalations.values()
         )
 
-    def _opened(
-        self, state: RunState, action: ActionRow, cause: str, detail: str, choices: tuple[str, ...]
-    ) -> Draft:
+    def _opened(self, state: RunState, action: ActionRow, cause: str, detail: str, choices: tuple[str, ...]) -> Draft:
         rule = action.contract.escalation
         now = max(self._kit.clock.now_us(), state.run.ledger_us)
         body = e.EscalationOpened(
@@ -145,7 +143,7 @@ class Escalations:
         match choice:
             case "it_happened" | "it_did_not_happen":
                 body = outcomes.said_by_person(
-                    choice == "it_happened", at_us=now, by=by, evidence=evidence, reference=reference
+                    happened=choice == "it_happened", at_us=now, by=by, evidence=evidence, reference=reference
                 )
                 return [Draft(body, action_id)]
             case "already_undone":
@@ -195,7 +193,6 @@ class Escalations:
         """True if no more consequential runs may start until people have caught up (rule 16)."""
         limit = self._kit.settings.max_open_escalations
         return len(self._kit.journal.rows("escalation", active=True, limit=limit)) >= limit
-
 
 
 def _known(action: ActionRow) -> str:

@@ -100,8 +100,7 @@ class Invoker:
 
     def _earlier(self, fresh: _Fresh, state: RunState, earlier: Prior) -> Begun:
         """One intent, however often and however worded it is called (rule 5)."""
-        action = earlier.action
-        assert action is not None
+        action = earlier.recorded
         session = fresh.session
         if earlier.resend:
             return self._again(fresh, state, action)
@@ -160,7 +159,8 @@ class Invoker:
 
     def _held_elsewhere(self, fresh: _Fresh, state: RunState) -> CallResult | None:
         """Rule 6: an effect whose identity reaches past the run is adopted from a committed run; any other holder is
-        a conflict. Raises `Conflict`."""
+        a conflict. Raises `Conflict`.
+        """
         contract = fresh.resolved.contract
         claim = claim_of(contract, state.run.tenant, state.run.workflow, fresh.resolved.slot)
         stored = self._kit.journal.row(RowKey("claim", claim)) if claim else None

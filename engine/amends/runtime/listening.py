@@ -1,4 +1,4 @@
-"""Listening: evidence that arrives late, from call-backs and stale owners; follow-up runs for terminal ones (rules 13, 25)."""
+"""Listening: evidence that arrives late; follow-up runs for terminal ones (rules 13 and 25)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _refuse_early_needs(step: Step, earlier: dict[str, Contract]) -> None:
             raise InvalidInput(f"step `{step.label}` needs `{need}`, which is not before it", hint="order the steps")
         if contract.release is not None and contract.release.mode != "gate":
             raise InvalidInput(
-                f"step `{step.label}` needs the output of `{need}`, which waits in the outbox until the run has succeeded",
+                f"step `{step.label}` needs the output of `{need}`, which waits in the outbox",
                 hint="make it a gate, or do without its output",
             )
 

@@ -1,4 +1,4 @@
-"""Releasing: the outbox of a committing run, item by item, each decided anew at the moment of sending (rules 26 to 28)."""
+"""Releasing: the outbox of a committing run, each item decided anew at the moment of sending (rules 26 to 28)."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ class Outbox:
 
     def _read_again(self, session: Session, action: ActionRow) -> Prepared | None:
         """`prepare` runs again: what is sent, and what people approve, may have changed since (rule 27). `None`: it
-        cannot be read any more, and a person looks."""
+        cannot be read any more, and a person looks.
+        """
         kept = Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
         capability = self.kit.catalog.get(action.contract.capability).capability
         if type(capability).prepare is Capability.prepare or action.ever_sent:
@@ -207,7 +208,5 @@ class Outbox:
             self.sending.give_up_waiting(session, action_id, "timeout")
 
     def _turn_back(self, session: Session, reason: str) -> None:
-        def decide(state: RunState) -> list[Draft]:
-            return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason))]
-
-        self.book.record(session.run_id, decide, epoch=session.epoch, allowed=_COMMITTING)
+        drafts = [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason))]
+        self.book.record(session.run_id, lambda _: drafts, epoch=session.epoch, allowed=_COMMITTING)

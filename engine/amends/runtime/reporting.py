@@ -1,4 +1,4 @@
-"""Reports: what exists, what might, what can be undone, who decides — each line with its evidence (DESIGN section 8)."""
+"""Reports: what exists, what might, what can be undone, who decides — each line with its evidence."""
 
 from __future__ import annotations
 

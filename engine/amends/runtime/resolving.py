@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from amends.core.canonical import Json, canonical_bytes, keyed_digest, normalise_map
 from amends.core.contract import Contract
-from amends.core.errors import InvalidInput
+from amends.core.errors import InternalError, InvalidInput
 from amends.core.identity import render, slot_of
 from amends.core.redaction import is_reference, redact
 from amends.core.rows import ActionRow, RunState
@@ -34,7 +34,8 @@ class Request:
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A call whose arguments are validated, canonical, frozen and free of secrets. `invalid` says why they do not
-    validate, if they do not but the intent can still be named."""
+    validate, if they do not but the intent can still be named.
+    """
 
     offer: Offer
     args: dict[str, Json]
@@ -51,7 +52,9 @@ class Resolved:
         return self.offer.contract
 
 
-def resolve(offer: Offer, args: Mapping[str, object], label: str, digest_key: bytes, secrets: frozenset[str]) -> Resolved:
+def resolve(
+    offer: Offer, args: Mapping[str, object], label: str, digest_key: bytes, secrets: frozenset[str]
+) -> Resolved:
     """Raises `InvalidInput` (does not serialise, holds a secret) or `Unidentified`; nothing was sent then."""
     contract = offer.contract
     given = normalise_map(args)
@@ -83,7 +86,9 @@ def resolve(offer: Offer, args: Mapping[str, object], label: str, digest_key: by
 
 
 def _explain(contract: Contract, error: ValidationError) -> str:
-    wrong = [f"`{'.'.join(str(p) for p in item['loc']) or 'arguments'}`: {item['msg'].lower()}" for item in error.errors()]
+    wrong = [
+        f"`{'.'.join(str(p) for p in item['loc']) or 'arguments'}`: {item['msg'].lower()}" for item in error.errors()
+    ]
     return f"arguments of `{contract.capability}` do not validate: {'; '.join(wrong)}"
 
 
@@ -105,12 +110,20 @@ def _refuse_secrets(contract: Contract, values: dict[str, Json], secrets: frozen
 @dataclass(frozen=True, slots=True)
 class Prior:
     """What stands in the slot. `blocks`: answer with the recorded state; `resend`: the same action may go again;
-    otherwise a new generation opens."""
+    otherwise a new generation opens.
+    """
 
     action: ActionRow | None
     blocks: bool
     resend: bool = False
     conflict: bool = False
+
+    @property
+    def recorded(self) -> ActionRow:
+        """The action in the slot. Raises `InternalError` for a free slot."""
+        if self.action is None:
+            raise InternalError("a free slot was taken for a used one", hint="report this")
+        return self.action
 
     @property
     def generation(self) -> int:
@@ -145,8 +158,13 @@ def proposed_inverse(state: RunState, resolved: Resolved) -> ActionRow | None:
 
 
 def _exists(action: ActionRow) -> bool:
-    return action.ever_sent and action.contract.effect.changes != "removes" and action.outcome in {
-        Outcome.SUCCEEDED,
-        Outcome.UNKNOWN,
-        Outcome.NONE,
-    }
+    return (
+        action.ever_sent
+        and action.contract.effect.changes != "removes"
+        and action.outcome
+        in {
+            Outcome.SUCCEEDED,
+            Outcome.UNKNOWN,
+            Outcome.NONE,
+        }
+    )

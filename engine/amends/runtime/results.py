@@ -15,7 +15,8 @@ from amends.core.status import ActionStatus, Outcome
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """The state of a call. `repeated` is True if this answers an earlier call of the same slot; `conflict` if that
-    call had other arguments (nothing was executed for the new ones)."""
+    call had other arguments (nothing was executed for the new ones).
+    """
 
     action_id: str
     slot: str

@@ -1,5 +1,6 @@
 """A run as an agent holds it. The handle can call, plan, set checkpoints and withdraw; it cannot release, approve or
-recover (rule 26)."""
+recover (rule 26).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 from amends.core import events as e
 from amends.core.errors import CallerError, Conflict
@@ -95,7 +96,8 @@ class Run:
         required: bool = True,
     ) -> CallResult:
         """`call` for async agents. A cancelled caller does not cancel the call: its outcome is recorded all the same,
-        and a call whose intent is not durable yet is not sent."""
+        and a call whose intent is not durable yet is not sent.
+        """
         self._check_process()
         gave_up = threading.Event()
         request = Request(capability, args or {}, label, _ids(depends_on), required)
@@ -161,7 +163,8 @@ class Run:
 
     def plan(self, steps: Sequence[Step]) -> tuple[PlannedStep, ...]:
         """Classify planned calls before the first: class, readers, undo, undo cost, order. Raises `CallerError` for
-        an unlabelled step or one that needs the output of a queued step (unless that one is a gate)."""
+        an unlabelled step or one that needs the output of a queued step (unless that one is a gate).
+        """
         return classify(self._engine.kit.catalog, steps)
 
     def checkpoint(self, name: str) -> None:
@@ -189,7 +192,7 @@ class Run:
         """Leave the run open for another session to resume; it is recovered if nobody does within its grace."""
         self._engine.claims.release(self._session)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -214,5 +217,3 @@ def _ids(depends_on: Sequence[CallResult | str] | None) -> tuple[str, ...] | Non
     if depends_on is None:
         return None
     return tuple(item if isinstance(item, str) else item.action_id for item in depends_on)
-
-

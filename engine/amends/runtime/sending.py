@@ -35,7 +35,8 @@ class _Unwritten:
 
 class Sending:
     """Makes forward calls, releases and corrections. An outcome that cannot be written is kept and retried; until it
-    is written no new intent is accepted (rule 9)."""
+    is written no new intent is accepted (rule 9).
+    """
 
     def __init__(self, kit: Kit, book: Book, flights: Flights, looker: Looker) -> None:
         self._kit = kit
@@ -55,7 +56,8 @@ class Sending:
         self, session: Session, action_id: str, wanted: Callable[[], bool], *, allowed: frozenset[RunStatus]
     ) -> Future[CallResult]:
         """Start the call of a durable intent. The future answers once its outcome is recorded; it never raises for
-        what the call did."""
+        what the call did.
+        """
         action = self._book.state(session.run_id).actions[action_id]
         offer = self._kit.catalog.get(action.contract.capability)
         call = self._call(session, action, wanted, allowed)

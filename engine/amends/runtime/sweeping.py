@@ -1,5 +1,6 @@
 """Sweeping: finding runs whose driver is gone, taking them over and driving each to rest; one stuck run stops no other
-(rules 12, 16, 24)."""
+(rules 12, 16, 24).
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ class Sweeper:
 
     def _turn(self, session: Session, ordered_by: str) -> None:
         """A run that died open recovers backwards, even if all succeeded; one that died committing goes forward
-        (rule 23)."""
+        (rule 23).
+        """
 
         def decide(state: RunState) -> list[Draft]:
             if state.run.status is not RunStatus.OPEN:
@@ -93,9 +95,7 @@ class Sweeper:
         found: list[RunRow] = []
         after = ""
         now = self.kit.clock.now_us()
-        while rows := self.kit.journal.rows(
-            "run", statuses=_LIVE, due_before_us=now, after_key=after, limit=_PAGE
-        ):
+        while rows := self.kit.journal.rows("run", statuses=_LIVE, due_before_us=now, after_key=after, limit=_PAGE):
             after = rows[-1].key.key
             found += [RunRow.model_validate_json(row.body) for row in rows]
         return [run for run in found if self._may_start(run, now)]

@@ -25,7 +25,7 @@ from amends.core.contract import Contract
 from amends.core.evidence import Observation
 
 
-class NotSent(Exception):  # noqa: N818 - it states a fact, not an error of ours
+class NotSent(Exception):
     """Provably nothing was sent. `code` is a short word such as `connect_refused`."""
 
     def __init__(self, detail: str, *, code: str = "not_sent") -> None:
@@ -33,7 +33,7 @@ class NotSent(Exception):  # noqa: N818 - it states a fact, not an error of ours
         self.code = code
 
 
-class Refused(Exception):  # noqa: N818 - it states a fact, not an error of ours
+class Refused(Exception):
     """The provider said no and nothing changed.
 
     `again`: the very same request may be sent later (429, 503 declared as refusal), after `retry_after_seconds`;
@@ -52,7 +52,8 @@ class Refused(Exception):  # noqa: N818 - it states a fact, not an error of ours
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What `prepare` read. `before` is the before-image; `allocated` every identifier that can be chosen up front;
-    `input` overrides or adds declared policy input; `content_digest` binds referenced content (file hash, SHA)."""
+    `input` overrides or adds declared policy input; `content_digest` binds referenced content (file hash, SHA).
+    """
 
     before: Mapping[str, Json] = field(default_factory=dict[str, Json])
     allocated: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -85,7 +86,8 @@ class Question:
 class Call(Question):
     """One mutating call. For an undo, `args`, `before`, `effect` and `reference` are the forward action's, and
     `undo_key`/`undo_marker` are the undo action's own; `rung` names the compensation alternative and `observed` is
-    what the probe before it saw."""
+    what the probe before it saw.
+    """
 
     deadline_us: int
     still_wanted: Callable[[], bool]  # ask immediately before the first byte; False: raise `NotSent`
@@ -147,7 +149,8 @@ class Capability(ABC):
 
     def drill(self, question: Question) -> tuple[str, str]:
         """Do, verify, undo, verify on a sandbox copy: the subject's digest and what was seen, in words. Raises
-        `Refused` with what did not hold. Only capabilities whose contract says `needs_drill` have one."""
+        `Refused` with what did not hold. Only capabilities whose contract says `needs_drill` have one.
+        """
         raise NotImplementedError(f"{self.contract.capability} has no drill")
 
     def place(self, question: Question) -> str:

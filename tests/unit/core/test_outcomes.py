@@ -126,7 +126,7 @@ def test_an_adopted_effect_carries_what_the_holder_knows():
 @pytest.mark.parametrize(("happened", "outcome"), [(True, Outcome.SUCCEEDED), (False, Outcome.FAILED)])
 def test_a_persons_word_settles_with_their_name(happened, outcome):
     """Who said it, and on what evidence (rule 31)."""
-    body = outcomes.said_by_person(happened, at_us=1, by="Maya Lind", evidence="saw it", reference="r")
+    body = outcomes.said_by_person(happened=happened, at_us=1, by="Maya Lind", evidence="saw it", reference="r")
     assert (body.outcome, body.evidence.by, body.evidence.detail) == (outcome, "Maya Lind", "saw it")
 
 

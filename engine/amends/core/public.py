@@ -61,7 +61,7 @@ _ACTION_MESSAGES: dict[ActionStatus, str] = {
     _S.SUCCEEDED: "This step took effect, and that is confirmed. It will not be repeated; the run goes on.",
     _S.FAILED: "This step did not take effect, and that is proven. Nothing is left behind; the next step is yours.",
     _S.UNKNOWN: (
-        "We could not confirm this step yet. It is being checked with the system itself; we will not repeat it meanwhile."
+        "We could not confirm this step yet. It is being checked with the system itself; it is not repeated meanwhile."
     ),
     _S.COMPENSATING: "This step is being taken back. It counts as undone only after the system was read again.",
     _S.COMPENSATED: (

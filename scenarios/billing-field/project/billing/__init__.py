@@ -1,0 +1,1 @@
+"""Invoices: what is owed, and in which currency it is shown."""

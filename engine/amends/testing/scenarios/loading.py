@@ -1,0 +1,148 @@
+"""Finding and reading scenarios: folder, file, variant; an error names file, key and remedy."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from amends.core.errors import ConfigError, UnknownName
+from amends.testing.scenarios.model import Scenario
+from amends.testing.scenarios.script_model import VERBS
+
+FILE_NAME = "scenario.toml"
+_EDITS = ("before", "after", "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A scenario as it is offered: its id, words, and the names of its variants (none: it has just one form)."""
+
+    id: str
+    title: str
+    variants: dict[str, str]
+    folder: Path
+
+
+def list_scenarios(root: Path) -> list[Listed]:
+    """Every scenario under `root`, by id. Raises `ConfigError` for a file that is no TOML or has no title."""
+    return [_listed(path.parent, _read(path)) for path in sorted(root.glob(f"*/{FILE_NAME}"))]
+
+
+def load_scenario(root: Path, scenario_id: str, variant: str = "") -> Scenario:
+    """One scenario with one variant applied. Raises `UnknownName` or `ConfigError` (file, key, remedy)."""
+    folder = root / scenario_id
+    if not (folder / FILE_NAME).is_file():
+        raise UnknownName(
+            f"no scenario `{scenario_id}`", hint="`amends scenario list` shows them", known=[s.id for s in list_scenarios(root)]
+        )
+    return parse_scenario(_read(folder / FILE_NAME), folder / FILE_NAME, variant)
+
+
+def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scenario:
+    """A scenario from parsed TOML. Raises `UnknownName` for a variant it lacks, else one `ConfigError` with every
+    wrong key."""
+    variants: dict[str, dict[str, Any]] = data.get("variants", {})
+    if variant not in variants and (variant or variants):
+        raise UnknownName(
+            f"scenario `{data.get('id', path.parent.name)}` has no variant `{variant}`",
+            hint=f"its variants are {', '.join(variants) or 'none'}",
+        )
+    base = {key: value for key, value in data.items() if key != "variants"}
+    changes = dict(variants.get(variant, {}))
+    edits = {name: changes.pop(name) for name in _EDITS if name in changes}
+    merged = merge(base, changes)
+    merged["script"] = _edited(merged.get("script", []), edits, path, variant)
+    if merged.get("id", path.parent.name) != path.parent.name:
+        raise ConfigError(f"`{path}`: `id` is `{merged['id']}`", hint=f"call it as its folder, `{path.parent.name}`")
+    try:
+        return Scenario.model_validate({**merged, "variant": variant, "folder": path.parent})
+    except ValidationError as error:
+        raise _explained(error, path, variant) from error
+
+
+def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `changes`: tables merge key by key, everything else is replaced."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _edited(
+    script: list[dict[str, Any]], edits: dict[str, dict[str, list[dict[str, Any]]]], path: Path, variant: str
+) -> list[dict[str, Any]]:
+    """The script with entries put before, after or in place of named steps."""
+    names = {entry.get("as", "") for entry in script} - {""}
+    for kind, changes in edits.items():
+        for step in changes:
+            if step not in names:
+                raise ConfigError(
+                    f"`{path}`: `variants.{variant}.{kind}.{step}`: no step is called `{step}`",
+                    hint=f"the steps are {', '.join(sorted(names))}",
+                )
+    made: list[dict[str, Any]] = []
+    for entry in script:
+        step = entry.get("as", "")
+        made += edits.get("before", {}).get(step, [])
+        made += edits.get("replace", {}).get(step, [entry])
+        made += edits.get("after", {}).get(step, [])
+    return made
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"`{path}` is not valid TOML: {error}", hint="fix the line it names") from error
+
+
+def _listed(folder: Path, data: dict[str, Any]) -> Listed:
+    variants = {name: str(change.get("title", name)) for name, change in data.get("variants", {}).items()}
+    return Listed(folder.name, str(data.get("title", "")), variants, folder)
+
+
+def _explained(error: ValidationError, path: Path, variant: str) -> ConfigError:
+    wrong = [_wrong(item) for item in error.errors(include_url=False)]
+    listed = "; ".join(f"`{key}`: {what} ({remedy})" for key, what, remedy in wrong)
+    form = f" (variant `{variant}`)" if variant else ""
+    return ConfigError(
+        f"`{path}`{form} has wrong keys: {listed}",
+        hint="correct each key; docs/scenarios.md has them all",
+        file=str(path),
+        keys=[{"key": key, "message": what, "remedy": remedy} for key, what, remedy in wrong],
+    )
+
+
+def _wrong(item: ErrorDetails) -> tuple[str, str, str]:
+    key = ".".join(_places(item["loc"])) or "the file"
+    given = item["input"]
+    match item["type"]:
+        case "extra_forbidden":
+            return key, "there is no such key", "take it out, or look for its right name in docs/scenarios.md"
+        case "missing":
+            return key, "is missing", "add it"
+        case "verb":
+            verbs = [name for name in given if name in VERBS] if isinstance(given, dict) else []
+            near = [m for name in (given if isinstance(given, dict) else ()) for m in get_close_matches(name, VERBS, n=1)]
+            what = f"has {len(verbs)} verbs" if verbs else "has no verb"
+            return key, what, f"did you mean `{near[0]}`?" if near and not verbs else f"give it one of {', '.join(VERBS)}"
+        case "value_error":
+            return key, item["msg"].removeprefix("Value error, "), "correct it"
+        case _:
+            return key, item["msg"].lower(), f"it is `{str(given)[:60]}`: change it"
+
+
+def _places(loc: tuple[int | str, ...]) -> Iterator[str]:
+    """The key's path, without the tags that tell script entries apart."""
+    for place, part in enumerate(loc):
+        after_number = place >= 2 and isinstance(loc[place - 1], int) and loc[place - 2] == "script"  # noqa: PLR2004
+        if not after_number:
+            yield str(part)

@@ -1,0 +1,305 @@
+"""The entries of a scenario's script: what the agent, people, systems and recovery do, one after the other.
+
+Each entry is a table with one verb. Texts may hold `${…}` placeholders (see `values`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from amends.core.contract import Phase
+from amends.core.status import ActionStatus, Outcome, RunStatus
+from amends.ports.services import Milestone
+
+Values: TypeAlias = dict[str, Any]
+Process: TypeAlias = Literal["here", "apart"]
+
+
+class Part(BaseModel):
+    """Base of everything in a scenario: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class RunIdentity(Part):
+    """Which run an agent opens, and how: the arguments of `engine.run`."""
+
+    workflow: str = Field(min_length=1)
+    key: str = Field(min_length=1)
+    agent: str = "agent"
+    initiator: str = ""
+    owner: str = ""
+    intent_ref: str = ""
+    check: str = "all_actions_succeeded"
+    resume: bool = False
+    resume_grace_seconds: float = Field(default=0.0, ge=0)
+    name: str = ""  # what this scenario calls the run; empty: its key
+    process: Process = "here"  # `apart`: in a process of its own, which `kill` can end
+    raises: str = ""  # the error that opening must raise
+
+    @property
+    def called(self) -> str:
+        """The run's name in this scenario."""
+        return self.name or self.key
+
+
+class Open(Part):
+    """An agent opens a run, or re-attaches to it. Entries up to `finish`, `fail`, `raise`, `detach` or `kill` are its
+    session."""
+
+    open: RunIdentity
+
+
+class Call(Part):
+    """One call of the agent. `raises`, `status` and `outcome` say what it must get back."""
+
+    call: str = Field(min_length=1)
+    step: str = Field(default="", alias="as")  # the name of the result: `${reserve.output.id}`
+    args: Values = Field(default_factory=dict[str, Any])
+    label: str = ""
+    depends_on: tuple[str, ...] | None = None  # names of steps; `[]`: independent; left out: nothing declared
+    required: bool = True
+    improvised: bool = False  # the model's own idea, not in the plan: for readers
+    raises: str = ""
+    status: ActionStatus | None = None
+    outcome: Outcome | None = None
+    repeated: bool | None = None
+    conflict: bool | None = None
+    kill_at: Milestone | None = None  # the process is killed when this call reaches that point
+
+
+class Gate(Part):
+    """A call that a person must approve in mid-run; waits up to `wait_seconds` for their answer."""
+
+    gate: str = Field(min_length=1)
+    step: str = Field(default="", alias="as")
+    args: Values = Field(default_factory=dict[str, Any])
+    label: str = ""
+    depends_on: tuple[str, ...] | None = None
+    wait_seconds: float = Field(default=0.0, ge=0)
+    raises: str = ""
+    status: ActionStatus | None = None
+    outcome: Outcome | None = None
+
+
+class Command(Part):
+    """The agent runs a program, such as the project's own tests."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    step: str = Field(default="", alias="as")
+    folder: str = "."
+    exit: int | None = 0  # what it must exit with; left out with `kill_while`
+    kill_while: bool = False  # the agent's process is killed while the program runs
+
+
+class Checkpoint(Part):
+    """A point that recovery can go back to."""
+
+    checkpoint: str = Field(min_length=1)
+
+
+class Withdraw(Part):
+    """The agent takes a queued item out of the outbox: the name of its step."""
+
+    withdraw: str
+
+
+class Ending(Part):
+    """How a session ends well or is given up."""
+
+    wait_seconds: float = Field(default=0.0, ge=0)
+    status: RunStatus | None = None
+
+
+class Finish(Part):
+    """The agent ends its run well."""
+
+    finish: Ending = Ending()
+
+
+class Fail(Part):
+    """The agent ends its run badly, with a reason."""
+
+    fail: str = Field(min_length=1)
+
+
+class Raise(Part):
+    """The agent's code raises an error with this text, out of its `with` block."""
+
+    raise_: str = Field(alias="raise", min_length=1)
+
+
+class Detach(Part):
+    """The agent leaves its run open for another session."""
+
+    detach: Literal[True]
+
+
+class Kill(Part):
+    """SIGKILL for the agent's process, from outside."""
+
+    kill: Literal[True]
+
+
+class Recovery(Part):
+    """How recovery is started: with the project's folder and nothing else."""
+
+    run: str = ""  # which run; empty: every run whose driver is gone
+    to: str = ""
+    by: str = ""
+    wait_seconds: float = Field(default=20.0, ge=0)
+    process: Process = "here"
+    status: RunStatus | None = None  # what the run must be afterwards
+
+
+class Recover(Part):
+    """Somebody starts recovery."""
+
+    recover: Recovery = Recovery()
+
+
+class Item(Part):
+    """Which question or work item a person answers: the newest that fits, and their answer."""
+
+    by: str = Field(min_length=1)
+    capability: str = ""
+    phase: Phase | None = None
+    cause: str = ""
+    choice: str = ""
+    comment: str = ""
+    evidence: str = ""
+    reference: str = ""
+    roll_back: bool = False
+    raises: str = ""
+
+
+class Approve(Part):
+    """A person's yes."""
+
+    approve: Item
+
+
+class Reject(Part):
+    """A person's no."""
+
+    reject: Item
+
+
+class Resolve(Part):
+    """A person's named choice on an escalation."""
+
+    resolve: Item
+
+
+class SystemAct(Part):
+    """Something happens at a system: one of its own actions (`action`), or a request of somebody else (`path`)."""
+
+    system: str = ""  # in a system's own `seed`: that system
+    action: str = ""
+    parameters: Values = Field(default_factory=dict[str, Any])
+    method: str = "POST"
+    path: str = ""
+    body: Any = None
+    actor: str = "somebody-else"
+    account: str = ""
+
+
+class Happen(Part):
+    """Something that no agent did."""
+
+    happen: SystemAct
+
+
+class FaultSpec(Part):
+    """A fault of a loopback system; it must be seen to fire, or the scenario fails."""
+
+    system: str
+    kind: str
+    fires: int | None = Field(default=None, ge=1)  # exactly so often; left out: at least once
+    options: Values = Field(default_factory=dict[str, Any])  # method, path, where, times, skip, and the kind's own
+
+
+class Arm(Part):
+    """Arm a fault now."""
+
+    arm: FaultSpec
+
+
+class Disarm(Part):
+    """Disarm every fault of a system."""
+
+    disarm: str
+
+
+class UsePolicy(Part):
+    """The site's active bundle changes to this folder of the scenario."""
+
+    use_policy: str
+
+
+class Wait(Part):
+    """Wait until the run has this status, or a question has expired: polled, bounded by `seconds`."""
+
+    wait_until: Literal["expired"]
+    seconds: float = Field(default=10.0, gt=0)
+
+
+_VERBS = {
+    "open": "open",
+    "call": "call",
+    "gate": "gate",
+    "command": "command",
+    "checkpoint": "checkpoint",
+    "withdraw": "withdraw",
+    "finish": "finish",
+    "fail": "fail",
+    "raise": "raise",
+    "raise_": "raise",
+    "detach": "detach",
+    "kill": "kill",
+    "recover": "recover",
+    "approve": "approve",
+    "reject": "reject",
+    "resolve": "resolve",
+    "happen": "happen",
+    "arm": "arm",
+    "disarm": "disarm",
+    "use_policy": "use_policy",
+    "wait_until": "wait_until",
+}
+VERBS = tuple(dict.fromkeys(_VERBS.values()))
+
+
+def verb_of(entry: Any) -> str | None:
+    """The verb of an entry, if it has exactly one."""
+    names = entry if isinstance(entry, dict) else getattr(entry, "model_fields_set", ())
+    found = {_VERBS[name] for name in names if name in _VERBS}
+    return found.pop() if len(found) == 1 else None
+
+
+Entry: TypeAlias = Annotated[
+    Annotated[Open, Tag("open")]
+    | Annotated[Call, Tag("call")]
+    | Annotated[Gate, Tag("gate")]
+    | Annotated[Command, Tag("command")]
+    | Annotated[Checkpoint, Tag("checkpoint")]
+    | Annotated[Withdraw, Tag("withdraw")]
+    | Annotated[Finish, Tag("finish")]
+    | Annotated[Fail, Tag("fail")]
+    | Annotated[Raise, Tag("raise")]
+    | Annotated[Detach, Tag("detach")]
+    | Annotated[Kill, Tag("kill")]
+    | Annotated[Recover, Tag("recover")]
+    | Annotated[Approve, Tag("approve")]
+    | Annotated[Reject, Tag("reject")]
+    | Annotated[Resolve, Tag("resolve")]
+    | Annotated[Happen, Tag("happen")]
+    | Annotated[Arm, Tag("arm")]
+    | Annotated[Disarm, Tag("disarm")]
+    | Annotated[UsePolicy, Tag("use_policy")]
+    | Annotated[Wait, Tag("wait_until")],
+    Discriminator(verb_of, custom_error_type="verb", custom_error_message="one verb is needed"),
+]
+ENDS = (Finish, Fail, Raise, Detach, Kill)

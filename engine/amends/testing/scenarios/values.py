@@ -1,0 +1,38 @@
+"""Placeholders: `${name.path}` in a scenario's texts, filled from systems, earlier steps and `[values]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from amends.core.errors import UnknownName
+
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.\-]*)\}")
+
+
+def fill(value: Any, known: Mapping[str, Any]) -> Any:
+    """`value` with every placeholder replaced, deep. A text that is one placeholder takes the value as it is.
+
+    Raises `UnknownName` for a placeholder that nothing fills.
+    """
+    if isinstance(value, str):
+        whole = _PLACEHOLDER.fullmatch(value)
+        if whole:
+            return look_up(whole.group(1), known)
+        return _PLACEHOLDER.sub(lambda match: str(look_up(match.group(1), known)), value)
+    if isinstance(value, Mapping):
+        return {name: fill(inner, known) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [fill(inner, known) for inner in value]
+    return value
+
+
+def look_up(path: str, known: Mapping[str, Any]) -> Any:
+    """The value at a dotted path. Raises `UnknownName`."""
+    found: Any = known
+    for part in path.split("."):
+        if not isinstance(found, Mapping) or part not in found:
+            raise UnknownName(f"nothing fills the placeholder `${{{path}}}`", known=sorted(known))
+        found = found[part]
+    return found

@@ -162,6 +162,22 @@ class Approvals:
 
         return self._book.record(run_id, decide, epoch=epoch)
 
+    def withdraw(self, run_id: str, action_id: str, *, by: str) -> RunState:
+        """Take a queued item out of the outbox, unsent; a question about it is closed. Raises `Conflict`."""
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions.get(action_id)
+            if action is None or action.status not in {_S.QUEUED, _S.AWAITING_APPROVAL}:
+                raise Conflict("only a queued item can be withdrawn", hint="`amends outbox list` shows what waits")
+            drafts = [Draft(e.ActionWithdrawn(reason="withdrawn", by=by), action_id)]
+            asked = state.approvals.get(action.approval_id)
+            if asked is not None and asked.status == "pending":
+                closed = e.ApprovalClosed(approval_id=asked.approval_id, how="withdrawn", by=by)
+                drafts.append(Draft(closed, action_id))
+            return drafts
+
+        return self._book.record(run_id, decide)
+
     def _pending(self, state: RunState, approval_id: str) -> ApprovalRow:
         row = state.approvals.get(approval_id)
         if row is None:

@@ -1,44 +1,27 @@
-"""The engine: runs opened, finished, recovered; people's decisions; late evidence. Everything is wired here once."""
+"""The engine's face: runs, recovery, people's decisions, late evidence, pauses, drills."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from contextlib import suppress
 
 from amends.core import events as e
-from amends.core import public
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError, Conflict, InvalidInput, UnknownName
-from amends.core.identity import run_claim
 from amends.core.rows import ApprovalRow, EscalationRow, PauseRow, RunRow, RunState
 from amends.core.schedule import microseconds
-from amends.core.status import ActionStatus, RunStatus
+from amends.core.status import RunStatus
 from amends.ports.journal import RowKey
 from amends.runtime import approvals as approving
 from amends.runtime import escalations as escalating
-from amends.runtime.approvals import Approvals
-from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
-from amends.runtime.claiming import Claims
-from amends.runtime.compensating import Compensator
-from amends.runtime.correcting import Corrections
-from amends.runtime.drilling import Drills
-from amends.runtime.driving import Driver
-from amends.runtime.escalations import Escalations
-from amends.runtime.flights import Flights
-from amends.runtime.invoking import OPEN, Invoker
 from amends.runtime.kit import Kit
-from amends.runtime.listening import Listener
-from amends.runtime.looking import Looker
-from amends.runtime.paging import Pager
-from amends.runtime.releasing import BUILT_IN_CHECK, Outbox
+from amends.runtime.opening import Lifecycle, RunRequest
+from amends.runtime.parts import assemble
+from amends.runtime.releasing import BUILT_IN_CHECK
 from amends.runtime.reporting import run_report
 from amends.runtime.results import CallResult, result_of
-from amends.runtime.runs import Run, RunOutcome
-from amends.runtime.sending import Sending
-from amends.runtime.sessions import Session
-from amends.runtime.sweeping import Sweeper
+from amends.runtime.runs import Run
 
 
 class Engine:
@@ -46,27 +29,13 @@ class Engine:
 
     def __init__(self, kit: Kit) -> None:
         self.kit = kit
-        self.book = Book(kit)
-        policy = Policy(kit)
-        flights = Flights(kit)
-        looker = Looker(kit, self.book, policy, flights)
-        self._escalations = Escalations(kit, self.book)
-        self._approvals = Approvals(kit, self.book, policy, self._escalations)
-        self.sending = Sending(kit, self.book, flights, looker)
-        self.invoker = Invoker(
-            kit, self.book, policy, flights, looker, self._approvals, self._escalations, self.sending
-        )
-        self.claims = Claims(kit, self.book)
-        outbox = Outbox(kit, self.book, policy, flights, self.sending, self._approvals, self._escalations)
-        compensator = Compensator(
-            kit, self.book, policy, flights, looker, self._approvals, self._escalations, self.sending
-        )
-        corrections = Corrections(kit, self.book, policy, self._approvals, self._escalations, self.sending)
-        driver = Driver(kit, self.book, looker, compensator, outbox, corrections, self._approvals, self._escalations)
-        pager = Pager(kit, self.book)
-        self._sweeper = Sweeper(kit, self.book, self.claims, driver, pager)
-        self._listener = Listener(kit, self.book, self._escalations, self.claims)
-        self._drills = Drills(kit, self.book, flights)
+        self._made = assemble(kit)
+        self._lifecycle = Lifecycle(self._made)
+
+    @property
+    def book(self) -> Book:
+        """Runs as recorded, and the only way to add to them."""
+        return self._made.book
 
     # --- runs ---------------------------------------------------------------------------------------------
 
@@ -88,100 +57,22 @@ class Engine:
         Raises `Conflict` if a live process drives a run of this identity (naming holder and until), or if it exists
         and `resume` is not given; `InvalidInput` for a run without a named owner or with an unknown check.
         """
-        self.kit.owners.me()
-        existing = self.find(workflow, run_key)
-        if existing is not None:
-            return self._attach(existing, resume=resume)
-        if self._escalations.queue_full():
-            raise Conflict("the queue of open escalations is full", hint="decide some of them: `amends inbox list`")
-        person = owner or self.kit.default_owner
-        if not person:
-            raise InvalidInput("a run needs a named human owner", hint="pass owner=… or set project.owner")
-        if check != BUILT_IN_CHECK and check not in self.kit.checks:
-            raise InvalidInput(f"no success check `{check}`", hint=f"configure `[checks.{check}]` in amends.toml")
-        body = e.RunOpened(
-            tenant=self.kit.tenant,
+        request = RunRequest(
             workflow=workflow,
             run_key=run_key,
             agent=agent,
             initiator=initiator,
-            owner=person,
+            owner=owner,
             intent_ref=intent_ref,
             check=check,
             resume_grace_seconds=resume_grace_seconds,
-            holder=self.kit.owners.me(),
-            lease_until_us=self.kit.clock.now_us() + self.kit.lease_us,
         )
-        run_id = self.kit.ids.new()
-        try:
-            state = self.book.open(run_id, body)
-        except Conflict:
-            found = self.find(workflow, run_key)
-            if found is None:
-                raise
-            return self._attach(found, resume=resume)
-        return Run(self, self.claims.adopt(Session(run_id, state.run.epoch, state.run.lease_until_us)))
-
-    def _attach(self, existing: RunState, *, resume: bool) -> Run:
-        run = existing.run
-        if run.terminal:
-            raise Conflict(
-                f"run `{run.run_key}` of `{run.workflow}` is `{run.status}` and never changes again",
-                hint="its report tells what became of it; open a run with a new key",
-                run_id=run.run_id,
-                report=run_report(existing),
-            )
-        if not resume:
-            raise Conflict(
-                f"run `{run.run_key}` of `{run.workflow}` exists and is `{run.status}`",
-                hint="pass resume=True to re-attach, or recover it",
-                run_id=run.run_id,
-                holder=run.holder_id,
-                until_us=run.lease_until_us,
-            )
-        if run.status is not RunStatus.OPEN:
-            raise Conflict(
-                f"run `{run.run_key}` is `{run.status}`, not open", hint="let recovery finish it", run_id=run.run_id
-            )
-        return Run(self, self.claims.take(run.run_id))
-
-    def send(self, session: Session, action_id: str, wanted: Callable[[], bool]) -> Future[CallResult]:
-        """Make the call of a durable intent of an open run."""
-        return self.sending.send(session, action_id, wanted, allowed=OPEN)
-
-    def finish(self, session: Session, *, wait_seconds: float = 0.0) -> RunOutcome:
-        """From `open` to `committing`, then as far as it goes: committed, waiting for people, or recovered."""
-        self._move(session, RunStatus.COMMITTING, "the agent finished")
-        return self._settle(session, wait_seconds)
-
-    def fail(self, session: Session, reason: str, *, wait_seconds: float = 0.0) -> RunOutcome:
-        """Freeze and recover."""
-        self._move(session, RunStatus.RECOVERING, reason)
-        return self._settle(session, wait_seconds)
+        session = self._lifecycle.open(request, resume=resume)
+        return Run(self._made, self._lifecycle, session)
 
     def freeze(self, run_id: str, reason: str) -> RunState:
-        """One durable compare-and-set: no forward intent passes any more (rule 14)."""
-
-        def decide(state: RunState) -> list[Draft]:
-            if state.run.status is not RunStatus.OPEN:
-                return []
-            return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason))]
-
-        state = self.book.record(run_id, decide)
-        self.kit.progress.reached("after_freeze", run_id, "")
-        return state
-
-    def _move(self, session: Session, to: RunStatus, reason: str) -> None:
-        def decide(state: RunState) -> list[Draft]:
-            return [Draft(e.RunMoved(to=to, reason=reason))] if state.run.status is RunStatus.OPEN else []
-
-        self.book.record(session.run_id, decide, epoch=session.epoch)
-        if to is RunStatus.RECOVERING:
-            self.kit.progress.reached("after_freeze", session.run_id, "")
-
-    def _settle(self, session: Session, wait_seconds: float) -> RunOutcome:
-        state = self._sweeper.settle(session, self._until(wait_seconds))
-        return RunOutcome(session.run_id, state.run.status, public.run_message(public.of_run(state)))
+        """No forward intent of this run passes any more (rule 14)."""
+        return self._lifecycle.freeze(run_id, reason)
 
     # --- recovery -----------------------------------------------------------------------------------------
 
@@ -194,10 +85,10 @@ class Engine:
         """
         until = self._until(wait_seconds)
         if run_id is None:
-            return self._sweeper.sweep(until)
+            return self._made.sweeper.sweep(until)
         if to:
             self._target(run_id, to, by)
-        return [self._sweeper.recover(run_id, until, ordered_by=by)]
+        return [self._made.sweeper.recover(run_id, until, ordered_by=by)]
 
     def _target(self, run_id: str, checkpoint: str, by: str) -> None:
         state = self.state(run_id)
@@ -205,7 +96,7 @@ class Engine:
             raise UnknownName(f"run `{run_id}` has no checkpoint `{checkpoint}`", known=sorted(state.run.checkpoints))
         if state.run.status is not RunStatus.OPEN:
             raise Conflict(f"run `{run_id}` is `{state.run.status}`", hint="only an open run goes back to a checkpoint")
-        self._sweeper.refuse_if_driven(state)
+        self._made.sweeper.refuse_if_driven(state)
         drafts = [
             Draft(e.RecoveryTargeted(checkpoint=checkpoint)),
             Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=f"recover to checkpoint `{checkpoint}`", by=by)),
@@ -219,13 +110,9 @@ class Engine:
         self, run_id: str, action_id: str, *, happened: bool, source: str, reference: str = "", detail: str = ""
     ) -> RunState:
         """Take a delayed call-back as evidence (rule 13); on a terminal run it opens a follow-up run (rule 25)."""
-        return self._listener.report(
+        return self._made.listener.report(
             run_id, action_id, happened=happened, source=source, reference=reference, detail=detail
         )
-
-    def expire(self, run_id: str) -> RunState:
-        """Close questions that nobody answered in time."""
-        return self._approvals.expire(run_id, None)
 
     # --- looking ------------------------------------------------------------------------------------------
 
@@ -235,8 +122,7 @@ class Engine:
 
     def find(self, workflow: str, run_key: str) -> RunState | None:
         """The run of this identity, if there is one."""
-        row = self.kit.journal.row(RowKey("claim", run_claim(self.kit.tenant, workflow, run_key)))
-        return self.book.state(row.run_id) if row else None
+        return self._lifecycle.find(workflow, run_key)
 
     def runs(self, statuses: frozenset[RunStatus] | None = None, *, limit: int = 1000) -> list[RunRow]:
         """Runs in order of their opening; unreadable ones are left to `amends ledger verify`."""
@@ -263,14 +149,16 @@ class Engine:
     ) -> RunState:
         """A person's yes, bound to what they were shown."""
         run_id = self._run_of("approval", approval_id)
-        return self._approvals.approve(run_id, approval_id, by=by, channel=channel, comment=comment, digest=digest)
+        return self._made.approvals.approve(run_id, approval_id, by=by, channel=channel, comment=comment, digest=digest)
 
     def reject(
         self, approval_id: str, *, by: str, channel: str = "python", comment: str = "", roll_back: bool = False
     ) -> RunState:
         """A person's no."""
         run_id = self._run_of("approval", approval_id)
-        return self._approvals.reject(run_id, approval_id, by=by, channel=channel, comment=comment, roll_back=roll_back)
+        return self._made.approvals.reject(
+            run_id, approval_id, by=by, channel=channel, comment=comment, roll_back=roll_back
+        )
 
     def resolve(
         self,
@@ -285,7 +173,7 @@ class Engine:
     ) -> RunState:
         """A person's named choice on an escalation."""
         run_id = self._run_of("escalation", escalation_id)
-        return self._escalations.resolve(
+        return self._made.escalations.resolve(
             run_id,
             escalation_id,
             choice,
@@ -299,18 +187,11 @@ class Engine:
     def acknowledge(self, escalation_id: str, *, by: str, channel: str = "python") -> RunState:
         """A person has seen it: paging stops."""
         run_id = self._run_of("escalation", escalation_id)
-        return self._escalations.acknowledge(run_id, escalation_id, by=by, channel=channel)
+        return self._made.escalations.acknowledge(run_id, escalation_id, by=by, channel=channel)
 
     def withdraw(self, run_id: str, action_id: str, *, by: str) -> CallResult:
-        """Take a queued item out of the outbox, unsent."""
-
-        def decide(state: RunState) -> list[Draft]:
-            action = state.actions.get(action_id)
-            if action is None or action.status not in {ActionStatus.QUEUED, ActionStatus.AWAITING_APPROVAL}:
-                raise Conflict("only a queued item can be withdrawn", hint="`amends outbox list` shows what waits")
-            return [Draft(e.ActionWithdrawn(reason="withdrawn", by=by), action_id)]
-
-        return result_of(self.book.record(run_id, decide).actions[action_id])
+        """Take a queued item out of the outbox, unsent. Raises `Conflict` for anything else."""
+        return result_of(self._made.approvals.withdraw(run_id, action_id, by=by).actions[action_id])
 
     def _run_of(self, kind: str, key: str) -> str:
         row = self.kit.journal.row(RowKey("approval" if kind == "approval" else "escalation", key))
@@ -338,11 +219,11 @@ class Engine:
 
     def drill(self, capability: str, args: Mapping[str, object]) -> e.DrillCertified:
         """Do, verify, undo, verify on a sandbox copy, and certify it."""
-        return self._drills.drill(capability, args)
+        return self._made.drills.drill(capability, args)
 
     def close(self) -> None:
         """Write what is left, let go of every lease, close the journal. Idempotent."""
         with suppress(AmendsError):  # what cannot be written is found again by a probe
-            self.sending.flush()
-        self.claims.close()
+            self._made.sending.flush()
+        self._made.claims.close()
         self.kit.journal.close()

@@ -8,35 +8,24 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import Literal, Self
 
 from amends.core import events as e
 from amends.core.errors import CallerError, Conflict
 from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.book import Draft
-from amends.runtime.invoking import ToSend
+from amends.runtime.invoking import OPEN, ToSend
+from amends.runtime.opening import Lifecycle, RunOutcome
+from amends.runtime.parts import Parts
 from amends.runtime.planning import PlannedStep, Step, classify
 from amends.runtime.resolving import Request
-from amends.runtime.results import CallResult
+from amends.runtime.results import CallResult, result_of
 from amends.runtime.sessions import Session
-
-if TYPE_CHECKING:
-    from amends.runtime.engine import Engine
 
 _GATE_POLL_SECONDS = 0.2
 _SPARE_SECONDS = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """What became of a run when its handle was closed."""
-
-    run_id: str
-    status: RunStatus
-    message: str
 
 
 class Run:
@@ -46,8 +35,9 @@ class Run:
     ends with an exception freezes the run and recovers it.
     """
 
-    def __init__(self, engine: Engine, session: Session) -> None:
-        self._engine = engine
+    def __init__(self, parts: Parts, lifecycle: Lifecycle, session: Session) -> None:
+        self._parts = parts
+        self._lifecycle = lifecycle
         self._session = session
         self._pid = os.getpid()
         self.outcome: RunOutcome | None = None
@@ -60,7 +50,7 @@ class Run:
     @property
     def state(self) -> RunState:
         """The run as recorded now."""
-        return self._engine.state(self.run_id)
+        return self._parts.book.state(self.run_id)
 
     # --- calls --------------------------------------------------------------------------------------------
 
@@ -81,7 +71,7 @@ class Run:
         """
         self._check_process()
         request = Request(capability, args or {}, label, _ids(depends_on), required)
-        begun = self._engine.invoker.begin(self._session, request, lambda: True)
+        begun = self._parts.invoker.begin(self._session, request, lambda: True)
         if isinstance(begun, CallResult):
             return begun
         return self._wait(begun)
@@ -103,7 +93,7 @@ class Run:
         request = Request(capability, args or {}, label, _ids(depends_on), required)
         try:
             begun = await asyncio.to_thread(
-                self._engine.invoker.begin, self._session, request, lambda: not gave_up.is_set()
+                self._parts.invoker.begin, self._session, request, lambda: not gave_up.is_set()
             )
             if isinstance(begun, CallResult):
                 return begun
@@ -113,13 +103,13 @@ class Run:
             raise
 
     async def _await(self, begun: ToSend, wanted: Callable[[], bool]) -> CallResult:
-        flight = self._engine.send(self._session, begun.action_id, wanted)
+        flight = self._parts.sending.send(self._session, begun.action_id, wanted, allowed=OPEN)
         try:
             return await asyncio.wait_for(
                 asyncio.shield(asyncio.wrap_future(flight)), self._timeout_of(begun.action_id)
             )
         except TimeoutError:
-            give_up = self._engine.sending.give_up_waiting
+            give_up = self._parts.sending.give_up_waiting
             return await asyncio.to_thread(give_up, self._session, begun.action_id, "timeout")
 
     def gate(
@@ -136,27 +126,27 @@ class Run:
         A caller's own time-out changes nothing: call again with the same arguments to go on waiting.
         """
         result = self.call(capability, args, label=label, depends_on=depends_on)
-        until = self._engine.kit.clock.monotonic() + wait_seconds
-        while result.status is ActionStatus.AWAITING_APPROVAL and self._engine.kit.clock.monotonic() < until:
-            self._engine.kit.clock.sleep(_GATE_POLL_SECONDS)
-            self._engine.expire(self.run_id)
-            begun = self._engine.invoker.after_approval(self._session, result.action_id, lambda: True)
+        until = self._parts.kit.clock.monotonic() + wait_seconds
+        while result.status is ActionStatus.AWAITING_APPROVAL and self._parts.kit.clock.monotonic() < until:
+            self._parts.kit.clock.sleep(_GATE_POLL_SECONDS)
+            self._parts.approvals.expire(self.run_id, None)
+            begun = self._parts.invoker.after_approval(self._session, result.action_id, lambda: True)
             result = begun if isinstance(begun, CallResult) else self._wait(begun)
         return result
 
     def _wait(self, begun: ToSend) -> CallResult:
-        flight = self._engine.send(self._session, begun.action_id, lambda: True)
+        flight = self._parts.sending.send(self._session, begun.action_id, lambda: True, allowed=OPEN)
         try:
             return flight.result(timeout=self._timeout_of(begun.action_id))
         except TimeoutError:
-            return self._engine.sending.give_up_waiting(self._session, begun.action_id, "timeout")
+            return self._parts.sending.give_up_waiting(self._session, begun.action_id, "timeout")
         except KeyboardInterrupt:
             flight.result(timeout=self._timeout_of(begun.action_id))  # drain; a second interrupt leaves it to the lease
-            self._engine.freeze(self.run_id, "interrupted")
+            self._lifecycle.freeze(self.run_id, "interrupted")
             raise
 
     def _timeout_of(self, action_id: str) -> float:
-        contract = self._engine.state(self.run_id).actions[action_id].contract
+        contract = self._parts.book.state(self.run_id).actions[action_id].contract
         return contract.limits.timeout_seconds + _SPARE_SECONDS
 
     # --- the rest of a run --------------------------------------------------------------------------------
@@ -165,32 +155,33 @@ class Run:
         """Classify planned calls before the first: class, readers, undo, undo cost, order. Raises `CallerError` for
         an unlabelled step or one that needs the output of a queued step (unless that one is a gate).
         """
-        return classify(self._engine.kit.catalog, steps)
+        return classify(self._parts.kit.catalog, steps)
 
     def checkpoint(self, name: str) -> None:
         """A point that `recover --to NAME` goes back to (rule 24)."""
         drafts = [Draft(e.CheckpointReached(name=name))]
-        self._engine.book.record(
+        self._parts.book.record(
             self.run_id, lambda _: drafts, epoch=self._session.epoch, allowed=frozenset({RunStatus.OPEN})
         )
 
     def withdraw(self, result: CallResult) -> CallResult:
         """Take a queued item out of the outbox."""
-        return self._engine.withdraw(self.run_id, result.action_id, by="agent")
+        state = self._parts.approvals.withdraw(self.run_id, result.action_id, by=self.state.run.agent)
+        return result_of(state.actions[result.action_id])
 
     def finish(self, *, wait_seconds: float = 0.0) -> RunOutcome:
         """End the run well: ask its check, release the outbox; or recover, if the check does not pass."""
-        self.outcome = self._engine.finish(self._session, wait_seconds=wait_seconds)
+        self.outcome = self._lifecycle.finish(self._session, wait_seconds=wait_seconds)
         return self.outcome
 
     def fail(self, reason: str, *, wait_seconds: float = 0.0) -> RunOutcome:
         """End the run badly: freeze it and recover."""
-        self.outcome = self._engine.fail(self._session, reason, wait_seconds=wait_seconds)
+        self.outcome = self._lifecycle.fail(self._session, reason, wait_seconds=wait_seconds)
         return self.outcome
 
     def detach(self) -> None:
         """Leave the run open for another session to resume; it is recovered if nobody does within its grace."""
-        self._engine.claims.release(self._session)
+        self._parts.claims.release(self._session)
 
     def __enter__(self) -> Self:
         return self

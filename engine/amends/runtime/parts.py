@@ -1,0 +1,71 @@
+"""The parts of an engine, wired once over a kit. Nothing here has behaviour; the order of the fields is the order in
+which the parts rest on each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amends.runtime.approvals import Approvals
+from amends.runtime.asking import Policy
+from amends.runtime.book import Book
+from amends.runtime.claiming import Claims
+from amends.runtime.compensating import Compensator
+from amends.runtime.correcting import Corrections
+from amends.runtime.drilling import Drills
+from amends.runtime.driving import Driver
+from amends.runtime.escalations import Escalations
+from amends.runtime.flights import Flights
+from amends.runtime.invoking import Invoker
+from amends.runtime.kit import Kit
+from amends.runtime.listening import Listener
+from amends.runtime.looking import Looker
+from amends.runtime.paging import Pager
+from amends.runtime.releasing import Outbox
+from amends.runtime.sending import Sending
+from amends.runtime.sweeping import Sweeper
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an engine and its runs share."""
+
+    kit: Kit
+    book: Book
+    claims: Claims
+    escalations: Escalations
+    approvals: Approvals
+    sending: Sending
+    invoker: Invoker
+    sweeper: Sweeper
+    listener: Listener
+    drills: Drills
+
+
+def assemble(kit: Kit) -> Parts:
+    """Wire the parts over a kit."""
+    book = Book(kit)
+    policy = Policy(kit)
+    flights = Flights(kit)
+    claims = Claims(kit, book)
+    looker = Looker(kit, book, policy, flights)
+    escalations = Escalations(kit, book)
+    approvals = Approvals(kit, book, policy, escalations)
+    sending = Sending(kit, book, flights, looker)
+    invoker = Invoker(kit, book, policy, flights, looker, approvals, escalations, sending)
+    outbox = Outbox(kit, book, policy, flights, sending, approvals, escalations)
+    compensator = Compensator(kit, book, policy, flights, looker, approvals, escalations, sending)
+    corrections = Corrections(kit, book, policy, approvals, escalations, sending)
+    driver = Driver(kit, book, looker, compensator, outbox, corrections, approvals, escalations)
+    return Parts(
+        kit=kit,
+        book=book,
+        claims=claims,
+        escalations=escalations,
+        approvals=approvals,
+        sending=sending,
+        invoker=invoker,
+        sweeper=Sweeper(kit, book, claims, driver, Pager(kit, book)),
+        listener=Listener(kit, book, escalations, claims),
+        drills=Drills(kit, book, flights),
+    )

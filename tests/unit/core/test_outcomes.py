@@ -145,7 +145,7 @@ LOOKS = list(
 
 
 @pytest.mark.parametrize(("strength", "complete", "final", "dead", "when", "seen"), LOOKS)
-def test_what_a_look_proves_about_an_unknown(strength, complete, final, dead, when, seen):  # noqa: PLR0917
+def test_what_a_look_proves_about_an_unknown(strength, complete, final, dead, when, seen):
     """The whole table: presence proves success; absence proves failure only from an authoritative, complete read past
     `final_at`; everything else proves nothing."""
     run = unknown(contract(strength, complete=complete, final=final))

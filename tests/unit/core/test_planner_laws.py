@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amends.core import events as e
@@ -231,7 +231,6 @@ class World:
 def check_plan(world: World, made: Plan) -> None:
     """What holds for every plan of every state."""
     state, facts = world.run.state, world.facts()
-    assert made == plan(fold.replay(world.run.events), facts), "planning is deterministic"
     for step in made.steps:
         assert step.verb in VERBS, "recovery knows no forward verb"
         assert step.reason
@@ -271,6 +270,7 @@ def check_end(world: World, finish: RunStatus) -> None:
         assert (again.steps, again.finish) == ((), RunStatus.RECOVERED), "recovering a recovered run does nothing"
 
 
+@settings(max_examples=max(500, settings.default.max_examples))
 @given(st.data())
 def test_every_run_settles_or_asks_a_person(data):
     """Whatever the systems answer: each plan obeys the laws, and within a bound the run recovers or escalates."""
@@ -280,6 +280,7 @@ def test_every_run_settles_or_asks_a_person(data):
         made = plan(world.run.state, world.facts())
         check_plan(world, made)
         if made.finish is not None:
+            assert made == plan(fold.replay(world.run.events), world.facts()), "planning is deterministic"
             check_end(world, made.finish)
             return
         if made.work:
@@ -291,6 +292,7 @@ def test_every_run_settles_or_asks_a_person(data):
     raise AssertionError(f"still going after {BOUND} steps: {made.steps}")
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_without_adapters_nothing_is_sent_and_a_person_is_asked(data):
     """Whoever is missing: no look, no undo; what is not settled escalates (rule 21)."""
@@ -300,7 +302,8 @@ def test_without_adapters_nothing_is_sent_and_a_person_is_asked(data):
     for _ in range(BOUND):
         made = plan(world.run.state, world.facts(unusable=missing))
         assert not [s for s in made.steps if s.verb == "compensate"]
-        assert not [s for s in made.steps if s.verb == "reconcile" and s.reason not in {"call_lost", "late_evidence"}]
+        looks = [s for s in made.steps if s.verb == "reconcile" and s.action_id in missing]
+        assert {s.reason for s in looks} <= {"call_lost"}
         if made.finish is not None:
             return
         if made.work:

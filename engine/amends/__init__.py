@@ -2,7 +2,7 @@
 
     from amends import Engine
 
-    with Engine.open() as engine, engine.run(workflow="billing", key="order-17", agent="coder") as run:
+    with Engine.open() as engine, engine.run(workflow="billing", run_key="order-17", agent="coder") as run:
         result = run.call("git.create_branch", {"repo": "billing", "branch": "feature/field"})
 
 Names are imported when first used: a plugin that imports `amends.spi` loads neither DuckDB nor Cedar.

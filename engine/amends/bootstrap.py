@@ -27,7 +27,7 @@ from amends.core.errors import AmendsError, ConfigError
 from amends.core.events import BundleRecorded
 from amends.core.evidence import Decision
 from amends.core.rows import BundleRow
-from amends.ports.authorizer import AuthorizationRequest, Authorizer, PolicyBundle
+from amends.ports.authorizer import AuthorizationRequest, PolicyBundle
 from amends.ports.journal import Journal, RowKey
 from amends.ports.ledger import Ledger, SqlValue, Table
 from amends.ports.services import Milestone, Notifier, Progress, Secrets
@@ -38,8 +38,6 @@ from amends.spi import Check
 
 if TYPE_CHECKING:
     from amends.backends.cedar import CedarAuthorizer
-    from amends.backends.cedar.findings import PolicyFinding
-    from amends.backends.cedar.testing import PolicyTestResult
     from amends.backends.plugin_host import Loaded, PluginProblem
 
 _T = TypeVar("_T")
@@ -88,6 +86,10 @@ class Engine(runtime.Engine):
         self.ledger.refresh()
         return self.ledger.query(query, parameters, max_rows=max_rows)
 
+    def permits(self, namespace: str, action: str) -> tuple[str, ...]:
+        """The ids of the active permits whose scope can match a policy action; empty: nobody is ever allowed it."""
+        return self._parts.permits(namespace, action)
+
     def close(self) -> None:
         """Let go of runs, files and threads. Idempotent."""
         self._mirroring.stop()
@@ -105,6 +107,7 @@ class Parts:
     settings: Settings
     loaded: Loaded
     owners: OwnerFiles
+    permits: Callable[[str, str], tuple[str, ...]]
     mirror: bool
 
     def close(self) -> None:
@@ -190,32 +193,6 @@ def authorizer_of(sources: PolicySources) -> tuple[CedarAuthorizer, Loaded]:
     )
 
 
-def check_policies(sources: PolicySources) -> list[PolicyFinding]:
-    """Everything that keeps the policies from being used; empty: they would load."""
-    from amends.backends.cedar.testing import check_policies
-
-    return check_policies(
-        contracts=[offer.contract for offer in sources.loaded.offers],
-        contributions=sources.loaded.contributions,
-        owned_prefixes=sources.loaded.owned_prefixes,
-        site_bundle=sources.site_bundle,
-        known_labels=sources.known_labels,
-    )
-
-
-def run_policy_tests(sources: PolicySources) -> list[PolicyTestResult]:
-    """The results of every policy test: baseline, adapters, site. Raises `ConfigError` if the policies do not load."""
-    from amends.backends.cedar.testing import run_policy_tests
-
-    return run_policy_tests(
-        contracts=[offer.contract for offer in sources.loaded.offers],
-        contributions=sources.loaded.contributions,
-        owned_prefixes=sources.loaded.owned_prefixes,
-        site_bundle=sources.site_bundle,
-        known_labels=sources.known_labels,
-    )
-
-
 # --- wiring ---------------------------------------------------------------------------------------------------
 
 
@@ -234,7 +211,7 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
         closing.append(owners.close)
         journal = journal_of(settings)
         closing.append(journal.close)
-        authorizer: Authorizer = _NoPolicies()
+        authorizer: CedarAuthorizer | _NoPolicies = _NoPolicies()
         if whole:
             authorizer, loaded = authorizer_of(policy_sources(settings, journal, loaded))
         kit = Kit(
@@ -263,7 +240,8 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
         for close in reversed(closing):
             close()
         raise
-    return Parts(kit, settings, loaded, owners, settings.storage.mirror if mirror is None else mirror)
+    mirror = settings.storage.mirror if mirror is None else mirror
+    return Parts(kit, settings, loaded, owners, authorizer.permits, mirror)
 
 
 def _authorizer(sources: PolicySources) -> CedarAuthorizer:
@@ -359,3 +337,7 @@ class _NoPolicies:
 
     def bundle(self) -> PolicyBundle:
         return PolicyBundle("none", "none", {})
+
+    def permits(self, namespace: str, action: str) -> tuple[str, ...]:
+        del namespace, action
+        return ()

@@ -81,6 +81,13 @@ class CedarAuthorizer:
         snapshot = self._snapshot
         return PolicyBundle(snapshot.version, snapshot.effective_digest, snapshot.sources)
 
+    def permits(self, namespace: str, action: str) -> tuple[str, ...]:
+        """The ids of the permits whose scope can match this policy action; empty if there is no such action."""
+        if (namespace, action) not in self._vocabulary.actions:
+            return ()
+        chosen = self._worker.run(lambda: self._snapshot.slice((f"{namespace}::Action", action)))
+        return tuple(sorted(policy.id for policy in chosen.policies.values() if policy.effect == "permit"))
+
     def _question(self, request: AuthorizationRequest, snapshot: Snapshot) -> Question:
         declared = self._vocabulary.actions.get((request.contract.namespace, request.action))
         if declared is None:

@@ -1,0 +1,107 @@
+"""Verification: the journal's rows are what its events say, run by run (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from amends.core import events as e
+from amends.core import fold
+from amends.core.errors import CorruptLedger, IllegalTransition
+from amends.core.rows import BundleRow, CertificateRow, PauseRow, QuarantineRow, Row, RunState
+from amends.ports.journal import EventRecord, Journal, RowKey, StoredEvent, StoredRow
+
+
+def differences(journal: Journal) -> Iterator[str]:
+    """Every row that differs from the fold of its run's events, and every run whose events do not fold, in words."""
+    for run_id in _runs(journal):
+        yield from _of_run(journal, run_id)
+    yield from _of_system(journal)
+
+
+def _of_run(journal: Journal, run_id: str) -> Iterator[str]:
+    try:
+        state = fold.replay(map(_event, _events(journal, run_id)))
+    except (CorruptLedger, IllegalTransition) as error:
+        yield f"run `{run_id}`: its events do not fold: {error.message}"
+        return
+    if state is None:
+        yield f"run `{run_id}` has a row and no event"
+        return
+    stored = {row.key: row for row in journal.load(run_id)}
+    wanted = dict(_rows_of(state))
+    for key in sorted(stored.keys() | wanted.keys(), key=lambda key: (key.kind, key.key)):
+        yield from _compared(run_id, key, stored.get(key), wanted.get(key), journal)
+
+
+def _compared(
+    run_id: str, key: RowKey, stored: StoredRow | None, wanted: Row | None, journal: Journal
+) -> Iterator[str]:
+    where = f"run `{run_id}`: {key.kind} `{key.key}`"
+    if wanted is None:
+        yield f"{where} is stored, but no event made it"
+    elif stored is None:
+        holder = journal.row(key)  # a claim moves on to the next run that holds it
+        if key.kind != "claim" or holder is None or holder.run_id == run_id:
+            yield f"{where} is made by events, but not stored"
+    elif stored.body != wanted.model_dump_json():
+        yield f"{where} is not what its events say"
+
+
+def _of_system(journal: Journal) -> Iterator[str]:
+    wanted: dict[RowKey, Row] = {}
+    try:
+        for event in map(_event, _events(journal, e.SYSTEM_STREAM)):
+            row = fold.system_row(event)
+            if row is not None:
+                wanted[_key(row)] = row
+    except CorruptLedger as error:
+        yield f"the system stream cannot be read: {error.message}"
+        return
+    for key, row in wanted.items():
+        stored = journal.row(key)
+        if stored is None or stored.body != row.model_dump_json():
+            yield f"{key.kind} `{key.key}` is not what the system stream says"
+
+
+def _rows_of(state: RunState) -> Iterator[tuple[RowKey, Row]]:
+    yield RowKey("run", state.run.run_id), state.run
+    for action in state.actions.values():
+        yield RowKey("action", action.action_id), action
+    for approval in state.approvals.values():
+        yield RowKey("approval", approval.approval_id), approval
+    for escalation in state.escalations.values():
+        yield RowKey("escalation", escalation.escalation_id), escalation
+    for claim in state.claims.values():
+        yield RowKey("claim", claim.claim), claim
+
+
+def _key(row: PauseRow | BundleRow | QuarantineRow | CertificateRow) -> RowKey:
+    match row:
+        case PauseRow():
+            return RowKey("pause", row.scope)
+        case BundleRow():
+            return RowKey("bundle", row.effective_digest)
+        case CertificateRow():
+            return RowKey("certificate", row.key)
+        case QuarantineRow():
+            return RowKey("quarantine", row.run_id)
+
+
+def _events(journal: Journal, stream: str) -> Iterator[StoredEvent]:
+    after = 0
+    while page := journal.events(stream, after_run_seq=after):
+        yield from page
+        after = page[-1].event.run_seq
+
+
+def _event(stored: StoredEvent) -> e.Event:
+    record: EventRecord = stored.event
+    body = e.decode(record.payload, f"`{record.event_id}` of run `{record.run_id}`")
+    return e.Event(record.event_id, record.ts_us, record.run_id, record.run_seq, record.action_id, record.epoch, body)
+
+
+def _runs(journal: Journal) -> Iterator[str]:
+    after = ""
+    while page := journal.rows("run", after_key=after):
+        yield from (row.key.key for row in page)
+        after = page[-1].key.key

@@ -1,0 +1,112 @@
+"""What commands share: `--json`, opening the project, and finding things by the start or end of an id."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from amends.core.errors import InvalidInput, UnknownName
+from amends.surfaces.cli.app import Session
+
+if TYPE_CHECKING:
+    from amends.bootstrap import Engine
+    from amends.config import Settings
+    from amends.core.rows import RunRow, RunState
+    from amends.ports.services import Progress
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+by_option = click.option(
+    "--by", required=True, envvar="AMENDS_PERSON", help="Who decides: a person of amends.toml.  [env: AMENDS_PERSON]"
+)
+comment_option = click.option("--comment", default="", help="Why, in words; it is recorded.")
+CHANNEL = "cli"
+
+
+def output_option(command: Callable[Concatenate[Session, P], R]) -> Callable[..., R]:
+    """Add `--json`, and hand the command its `Session` as the first argument."""
+
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+    @functools.wraps(command)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        session = click.get_current_context().ensure_object(Session)
+        session.output.as_json = bool(kwargs.pop("as_json"))
+        return command(session, *args, **kwargs)
+
+    return wrapped
+
+
+def settings_of(session: Session) -> Settings:
+    """The project's settings. Raises `ConfigError`."""
+    from amends import bootstrap
+
+    return bootstrap.settings_of(session.config)
+
+
+@contextmanager
+def whole_engine(session: Session, *, progress: Progress | None = None, mirror: bool = False) -> Generator[Engine]:
+    """An engine with adapters and policies; adapters that are left out are said."""
+    from amends.bootstrap import Engine
+
+    engine = Engine.open(session.config, progress=progress, mirror=mirror)
+    try:
+        for problem in engine.plugins.problems:
+            session.output.say(f"left out: {problem}; {problem.remedy}", "yellow")
+        yield engine
+    finally:
+        engine.close()
+
+
+@contextmanager
+def desk(session: Session) -> Generator[Engine]:
+    """An engine for questions and decisions: no adapters, no policies."""
+    from amends.bootstrap import Engine
+
+    engine = Engine.desk(session.config)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def one_of(given: str, known: Iterable[str], kind: str, where: str) -> str:
+    """The one id that `given` names: whole, or by its start or end. Raises `UnknownName`, or `InvalidInput` if several
+    fit.
+    """
+    names = list(known)
+    if given in names:
+        return given
+    fitting = [name for name in names if name.startswith(given) or name.endswith(given)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise InvalidInput(f"`{given}` fits {len(fitting)} {kind}s", hint="give more of the id", fitting=fitting[:10])
+    raise UnknownName(f"no {kind} `{given}`", hint=f"`{where}` shows them")
+
+
+def every_run(engine: Engine, statuses: Iterable[str] = ()) -> Generator[RunRow]:
+    """Every run the journal can read back, oldest first."""
+    from amends.core.rows import RunRow
+
+    after = ""
+    wanted = frozenset(statuses) or None
+    while rows := engine.kit.journal.rows("run", statuses=wanted, after_key=after):
+        after = rows[-1].key.key
+        for row in rows:
+            yield RunRow.model_validate_json(row.body)
+
+
+def run_state(engine: Engine, name: str) -> RunState:
+    """A run by id, by the start or end of it, or as `workflow/key`. Raises `UnknownName`."""
+    workflow, slash, key = name.partition("/")
+    if slash:
+        found = engine.find(workflow, key)
+        if found is None:
+            raise UnknownName(f"no run `{key}` of workflow `{workflow}`", hint="`amends runs list` shows them")
+        return found
+    return engine.state(one_of(name, (run.run_id for run in every_run(engine)), "run", "amends runs list"))

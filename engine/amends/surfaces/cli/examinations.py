@@ -1,0 +1,237 @@
+"""What `amends doctor` looks at, one function a part. Each part is looked at even if another one failed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+from amends import __version__, bootstrap
+from amends.backends import plugin_host
+from amends.backends.cedar.testing import run_policy_tests
+from amends.backends.clock import SystemClock
+from amends.backends.digest_key import FILE_NAME as KEY_NAME
+from amends.backends.ids import UuidV7
+from amends.backends.owners import OwnerFiles
+from amends.backends.plugin_host import Loaded
+from amends.config import Settings
+from amends.core.canonical import Json
+from amends.core.errors import AmendsError
+from amends.core.redaction import is_reference, redact
+from amends.ports.journal import Journal
+from amends.spi import DoctorFinding
+
+_LITTLE_DISK_BYTES = 512 * 1024 * 1024
+_NO_DISK_BYTES = 32 * 1024 * 1024
+_MANY_EVENTS = 200_000  # more are verified when `amends ledger verify` is called
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def examine_all(config: Path | None, *, as_agent: bool) -> Iterator[DoctorFinding]:
+    """Every finding, in the order of what rests on what. `as_agent`: only what an agent must not be able to do."""
+    yield _ok("versions", f"amends {__version__}, Python {platform.python_version()}")
+    try:
+        settings = bootstrap.settings_of(config)
+    except AmendsError as error:
+        yield _problem("settings", error.message, error.hint)
+        return
+    yield _ok("settings", f"tenant {settings.project.tenant}, environment {settings.project.environment}")
+    if as_agent:
+        yield from _agent(settings)
+        return
+    yield from _guarded("folder", lambda: _folder(settings))
+    yield from _guarded("owners", lambda: _owners(settings))
+    yield from _guarded("secrets", lambda: _secrets(settings))
+    loaded = bootstrap.adapters_of(settings, bootstrap.secrets_of(settings))
+    yield from _plugins(loaded)
+    yield from _guarded("journal", lambda: _journal_and_what_rests_on_it(settings, loaded))
+    yield from _guarded("people", lambda: _people(settings, loaded))
+    for examination in loaded.examinations:
+        yield from plugin_host.examine(examination)
+
+
+def _folder(settings: Settings) -> Iterator[DoctorFinding]:
+    folder = settings.folder
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    level: Literal["ok", "warning", "problem"] = "ok"
+    if free < _LITTLE_DISK_BYTES:
+        level = "problem" if free < _NO_DISK_BYTES else "warning"
+    yield DoctorFinding(level, "disk", f"{free // (1024 * 1024)} MB free for `{folder}`", "make space")
+    for path in (folder, folder / KEY_NAME):
+        if path.exists() and path.stat().st_mode & _OTHERS:
+            yield _warning("folder", f"other accounts can reach `{path}`", f"chmod go-rwx {path}")
+
+
+def _owners(settings: Settings) -> Iterator[DoctorFinding]:
+    clock = SystemClock()
+    with closing(OwnerFiles(settings.folder / "owners", clock, UuidV7(clock))):
+        yield _ok("owners", "a dead process can be told from a living one")
+
+
+def _secrets(settings: Settings) -> Iterator[DoctorFinding]:
+    secrets = bootstrap.secrets_of(settings)
+    references = dict(_references(settings))
+    for reference, where in references.items():
+        try:
+            secrets.resolve(reference)
+        except AmendsError as error:
+            yield _problem("secrets", f"{error.message} (needed by {where})", error.hint)
+            continue
+        yield _ok("secrets", f"`{reference}` resolves (for {where})")
+        path = settings.base / Path(reference.removeprefix("file:")).expanduser()
+        if reference.startswith("file:") and path.stat().st_mode & _OTHERS:
+            yield _warning("secrets", f"other accounts can reach `{path}`", f"chmod go-rwx {path}")
+    for name, section in settings.adapters.items():
+        for key in _literal_secrets(section.options):
+            yield _problem(
+                "secrets",
+                f"`{key}` of [adapters.{name}] looks like a secret written into amends.toml",
+                "put it into the environment or a file, and write `env:NAME` or `file:PATH`",
+            )
+
+
+def _plugins(loaded: Loaded) -> Iterator[DoctorFinding]:
+    for adapter in loaded.adapters:
+        what = f"{len(adapter.offers)} capabilities from {adapter.distribution} {adapter.version}"
+        yield _ok("plugins", f"adapter `{adapter.name}`: {what}")
+    for problem in loaded.problems:
+        yield _problem("plugins", str(problem), problem.remedy)
+    if not loaded.adapters and not loaded.problems:
+        yield _warning("plugins", "no adapter is configured: agents can do nothing", "add [adapters.<name>]")
+
+
+def _journal_and_what_rests_on_it(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
+    with closing(bootstrap.journal_of(settings)) as journal:
+        info = journal.info()
+        yield _ok("journal", f"{info.events} events in `{info.location}`, format {info.format}")
+        if info.events <= _MANY_EVENTS:
+            for problem in journal.verify():
+                yield _problem("journal", problem, "restore a backup; the run it names is quarantined meanwhile")
+        yield from _guarded("ledger", lambda: _ledger(settings, journal))
+        yield from _guarded("policies", lambda: _policies(settings, journal, loaded))
+
+
+def _ledger(settings: Settings, journal: Journal) -> Iterator[DoctorFinding]:
+    with closing(bootstrap.ledger_of(settings, journal)) as ledger:
+        state = ledger.refresh()
+        yield _ok("ledger", f"{state.events} events in `{state.location}`{', made anew' if state.rebuilt else ''}")
+        for problem in state.problems:
+            yield _problem("ledger", problem, "run `amends ledger verify`")
+
+
+def _policies(settings: Settings, journal: Journal, loaded: Loaded) -> Iterator[DoctorFinding]:
+    sources = bootstrap.policy_sources(settings, journal, loaded)
+    authorizer, kept = bootstrap.authorizer_of(sources)
+    yield _ok("policies", f"in force: {authorizer.bundle().version}")
+    for problem in kept.problems[len(loaded.problems) :]:
+        yield _problem("policies", str(problem), problem.remedy)
+    results = run_policy_tests(
+        contracts=[offer.contract for offer in kept.offers],
+        contributions=kept.contributions,
+        owned_prefixes=kept.owned_prefixes,
+        site_bundle=sources.site_bundle,
+        known_labels=sources.known_labels,
+    )
+    failed = [result for result in results if not result.passed]
+    for result in failed:
+        yield _problem("policies", f"test `{result.name}` of {result.file}: {result.problem}", "amends policy test")
+    if not failed:
+        yield _ok("policies", f"{len(results)} policy tests pass")
+
+
+def _people(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
+    asked = [
+        o.contract.capability for o in loaded.offers if o.contract.release and o.contract.release.mode != "on_success"
+    ]
+    if settings.people:
+        yield _ok("people", f"who may decide: {', '.join(sorted(settings.people))}")
+    else:
+        what = f"`{asked[0]}` needs an approval, and nobody may give one" if asked else "nobody may decide anything"
+        yield _warning("people", what, "add [people.<name>] with roles and tier")
+    if not settings.notifiers and not loaded.notifiers:
+        yield _warning("people", "nobody is paged: escalations wait in `amends inbox list`", "add [notifiers.<name>]")
+    for name, notifier in settings.notifiers.items():
+        if notifier.kind == "command" and shutil.which(notifier.command[0], path=_path_of(settings)) is None:
+            yield _problem(
+                "people", f"notifier `{name}`: there is no program `{notifier.command[0]}`", "correct its argv"
+            )
+    for name, check in settings.checks.items():
+        if shutil.which(check.command[0], path=_path_of(settings, check.folder)) is None:
+            yield _problem("checks", f"check `{name}`: there is no program `{check.command[0]}`", "correct its argv")
+
+
+def _agent(settings: Settings) -> Iterator[DoctorFinding]:
+    """An agent holds a handle that can call. What it must not have: the adapters' secrets, and the journal's files."""
+    secrets = bootstrap.secrets_of(settings)
+    for reference, where in _references(settings):
+        try:
+            secrets.resolve(reference)
+        except AmendsError:
+            yield _ok("agent", f"cannot read `{reference}`")
+            continue
+        yield _problem("agent", f"can read `{reference}` of {where}", "run the engine under another account")
+    for path in (settings.folder, settings.folder / "journal.sqlite"):
+        if path.exists() and os.access(path, os.W_OK):
+            yield _problem("agent", f"can write `{path}`", "run the engine under another account")
+            return
+    yield _ok("agent", f"cannot write `{settings.folder}`")
+
+
+def _references(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Every secret reference of the settings, with the section that needs it."""
+    for name, section in settings.adapters.items():
+        for _, value in _leaves(section.options):
+            if is_reference(value):
+                yield str(value), f"[adapters.{name}]"
+    for name, notifier in settings.notifiers.items():
+        if is_reference(notifier.url):
+            yield notifier.url, f"[notifiers.{name}]"
+
+
+def _literal_secrets(options: Mapping[str, Json]) -> Iterator[str]:
+    for key, value in _leaves(options):
+        if redact({key: value}) != {key: value}:
+            yield key
+
+
+def _leaves(value: Json | Mapping[str, Json], key: str = "") -> Iterator[tuple[str, Json]]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _leaves(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, key)
+    else:
+        yield key, value
+
+
+def _path_of(settings: Settings, folder: str = ".") -> str:
+    """Where programs are looked for: `PATH`, read from the folder they start in."""
+    return os.pathsep.join((os.environ.get("PATH", os.defpath), str(settings.path(folder))))
+
+
+def _guarded(subject: str, look: Callable[[], Iterable[DoctorFinding]]) -> Iterator[DoctorFinding]:
+    try:
+        yield from look()
+    except AmendsError as error:
+        yield _problem(subject, error.message, error.hint)
+    except OSError as error:
+        yield _problem(subject, f"`{error.filename}` cannot be used: {error.strerror}", "correct its permissions")
+
+
+def _ok(subject: str, message: str) -> DoctorFinding:
+    return DoctorFinding("ok", subject, message)
+
+
+def _warning(subject: str, message: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding("warning", subject, message, remedy)
+
+
+def _problem(subject: str, message: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding("problem", subject, message, remedy)

@@ -4,15 +4,37 @@ import threading
 
 import pytest
 
+from amends.backends.duckdb_ledger import DuckdbLedger
 from amends.core.errors import InvalidInput, SystemUnavailable
+from amends.testing.fakes import SimClock
+from amends.testing.ledger_builder import EventList, store
+from amends.testing.run_builder import RunBuilder
 
 EXTENT = "SELECT count(*), count(DISTINCT seq), max(seq) FROM events"
 ENDLESS = "SELECT count(*) FROM range(100_000_000) a, range(100_000) b WHERE (a.range + b.range) % 7 = 1"
 
 
-@pytest.fixture
-def asked(ledger, add_run):
-    add_run()
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("ledger")
+
+
+@pytest.fixture(scope="module")
+def clock():
+    return SimClock()
+
+
+@pytest.fixture(scope="module")
+def events(clock):
+    events = EventList()
+    store(events, RunBuilder(clock).planned("a").decided().intent().later(1).succeeded())
+    return events
+
+
+@pytest.fixture(scope="module")
+def asked(events, folder, clock):
+    """One ledger for all tests here: they only read, which is the point."""
+    ledger = DuckdbLedger(events, folder, clock)
     ledger.refresh()
     return ledger
 
@@ -126,14 +148,17 @@ def test_ages_count_to_the_clock_of_the_engine(asked, clock):
     assert asked.query("SELECT internal.as_of_us()").rows == ((clock.now_us(),),)
 
 
-def test_queries_of_several_threads_do_not_disturb_each_other(asked, add_run):
+def test_queries_of_several_threads_do_not_disturb_each_other(events, tmp_path, clock):
     """While one thread refreshes again and again, others read whole answers."""
     failures = []
+    growing = EventList(stored=list(events.stored))
+    ledger = DuckdbLedger(growing, tmp_path, clock)
+    ledger.refresh()
 
     def read():
         for _ in range(10):
             try:
-                ((count, distinct, last),) = asked.query(
+                ((count, distinct, last),) = ledger.query(
                     "SELECT count(*), count(DISTINCT seq), max(seq) FROM events"
                 ).rows
                 if not count == distinct == last:
@@ -144,9 +169,9 @@ def test_queries_of_several_threads_do_not_disturb_each_other(asked, add_run):
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
         reader.start()
-    for _ in range(5):
-        add_run()
-        asked.refresh()
+    for number in range(5):
+        store(growing, RunBuilder(clock, run_id=f"more-{number}"))
+        ledger.refresh()
     for reader in readers:
         reader.join()
     assert failures == []

@@ -4,7 +4,8 @@
 CREATE OR REPLACE MACRO internal.text(payload, path) AS TRY(json_extract_string(payload, path));
 CREATE OR REPLACE MACRO internal.texts(payload, path) AS TRY(json_extract(payload, path)::VARCHAR[]);
 CREATE OR REPLACE MACRO internal.json(payload, path) AS TRY(json_extract(payload, path));
-CREATE OR REPLACE MACRO internal.moment(us) AS TRY(make_timestamp(us::BIGINT));
+CREATE OR REPLACE MACRO internal.moment(us) AS
+  CASE WHEN TRY_CAST(us AS BIGINT) BETWEEN 0 AND 253402300799999999 THEN make_timestamp(TRY_CAST(us AS BIGINT)) END;
 CREATE OR REPLACE MACRO internal.seconds(from_us, until_us) AS CASE WHEN until_us < from_us THEN 0 ELSE until_us - from_us END / 1e6;
 
 -- The time ages are counted to: the clock of the engine that asks; elsewhere the database's own.

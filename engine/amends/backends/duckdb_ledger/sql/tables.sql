@@ -4,8 +4,9 @@ CREATE TABLE events (
   generation BIGINT, attempt BIGINT, epoch BIGINT, kind VARCHAR, status VARCHAR, outcome VARCHAR, capability VARCHAR,
   system VARCHAR, provider VARCHAR, tenant VARCHAR, workflow VARCHAR, policy_version VARCHAR, decision_id VARCHAR,
   payload VARCHAR, digest VARCHAR, prev_hash VARCHAR, hash VARCHAR,
-  -- A corrupt time is no reason for every query to fail.
-  ts TIMESTAMP GENERATED ALWAYS AS (TRY(make_timestamp(ts_us))) VIRTUAL
+  -- A corrupt time (outside the years 1970 to 9999) is no reason for every query to fail.
+  ts TIMESTAMP GENERATED ALWAYS AS
+    (CASE WHEN ts_us BETWEEN 0 AND 253402300799999999 THEN make_timestamp(ts_us) END) VIRTUAL
 );
 
 -- What was found wrong with an event when it was mirrored; `seq` is the event's.

@@ -2,10 +2,10 @@ WITH items AS (
   SELECT 'outbox' AS queue, action_id AS item, min(seq) AS seq FROM events WHERE kind = 'action_queued' GROUP BY action_id
   UNION ALL
   SELECT 'approvals', internal.text(payload, '$.approval_id'), min(seq) FROM events
-  WHERE kind = 'approval_asked' GROUP BY ALL
+  WHERE kind = 'approval_asked' GROUP BY 1, 2
   UNION ALL
   SELECT 'escalations', internal.text(payload, '$.escalation_id'), min(seq) FROM events
-  WHERE kind = 'escalation_opened' GROUP BY ALL
+  WHERE kind = 'escalation_opened' GROUP BY 1, 2
 ),
 exits AS (
   SELECT 'outbox' AS queue, action_id AS item, seq, ts_us FROM events

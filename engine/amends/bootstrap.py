@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from amends import config
 from amends.backends import digest_key
@@ -73,6 +74,14 @@ class Engine(runtime.Engine):
     def desk(cls, path: Path | str | None = None) -> Engine:
         """An engine for people's decisions and questions: no adapter, no policy, no mirror thread; sends nothing."""
         return cls(_wired(settings_of(path), _Quiet(), whole=False, mirror=False))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def ledger(self) -> Ledger:

@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from amends.backends.cedar import bundle, lint, selftest, tree
 from amends.backends.cedar.answer import Answer, answer
 from amends.backends.cedar.authorizer import Collected, collect
-from amends.backends.cedar.compile import Snapshot, compile_sources
+from amends.backends.cedar.compile import SITE, Snapshot, compile_sources
 from amends.backends.cedar.findings import PolicyFinding, error
 from amends.backends.cedar.question import Question, RequestRejected, from_record
 from amends.backends.cedar.schema import PHASES
@@ -137,15 +137,23 @@ def run_policy_tests(
     known_labels: Mapping[str, str],
     owned_prefixes: Mapping[str, Collection[str]] | None = None,
 ) -> list[PolicyTestResult]:
-    """Run the tests of the baseline, of the contributions and of the site bundle. Raises `ConfigError` if the
-    policies do not load; an unreadable test file is a failed result.
+    """Run the tests of the baseline, of the contributions and of the site bundle. The first two say what holds without
+    a site, so they are run without it: a site may forbid more. Raises `ConfigError` if the policies do not load; an
+    unreadable test file is a failed result.
     """
-    collected = _collected(contracts, contributions, site_bundle, known_labels, owned_prefixes)
+    contracts = list(contracts)
+    whole = _collected(contracts, contributions, site_bundle, known_labels, owned_prefixes)
+    shipped = _collected(contracts, contributions, None, known_labels, owned_prefixes) if site_bundle else whole
+    ours = {file: text for file, text in whole.tests.items() if file.startswith(SITE)}
+    return [*_results(shipped, shipped.tests), *_results(whole, ours)]
+
+
+def _results(collected: Collected, tests: Mapping[str, str]) -> list[PolicyTestResult]:
     snapshot, findings = _compiled(collected)
     if snapshot is None:
         problems = "; ".join(map(str, findings))
         raise ConfigError(f"the policies do not load: {problems}", hint="run `amends policy check`")
-    return Worker().run(lambda: run_files(snapshot, collected.tests))
+    return Worker().run(lambda: run_files(snapshot, tests))
 
 
 def run_files(snapshot: Snapshot, tests: Mapping[str, str]) -> list[PolicyTestResult]:

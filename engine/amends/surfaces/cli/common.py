@@ -53,13 +53,10 @@ def whole_engine(session: Session, *, progress: Progress | None = None, mirror: 
     """An engine with adapters and policies; adapters that are left out are said."""
     from amends.bootstrap import Engine
 
-    engine = Engine.open(session.config, progress=progress, mirror=mirror)
-    try:
+    with Engine.open(session.config, progress=progress, mirror=mirror) as engine:
         for problem in engine.plugins.problems:
             session.output.say(f"left out: {problem}; {problem.remedy}", "yellow")
         yield engine
-    finally:
-        engine.close()
 
 
 @contextmanager
@@ -67,11 +64,8 @@ def desk(session: Session) -> Generator[Engine]:
     """An engine for questions and decisions: no adapters, no policies."""
     from amends.bootstrap import Engine
 
-    engine = Engine.desk(session.config)
-    try:
+    with Engine.desk(session.config) as engine:
         yield engine
-    finally:
-        engine.close()
 
 
 def one_of(given: str, known: Iterable[str], kind: str, where: str) -> str:

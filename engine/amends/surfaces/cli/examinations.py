@@ -157,13 +157,10 @@ def _people(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
     if not settings.notifiers and not loaded.notifiers:
         yield _warning("people", "nobody is paged: escalations wait in `amends inbox list`", "add [notifiers.<name>]")
     for name, notifier in settings.notifiers.items():
-        if notifier.kind == "command" and shutil.which(notifier.command[0], path=_path_of(settings)) is None:
-            yield _problem(
-                "people", f"notifier `{name}`: there is no program `{notifier.command[0]}`", "correct its argv"
-            )
+        if notifier.kind == "command":
+            yield from _program(f"notifier `{name}`", notifier.command[0], settings.base)
     for name, check in settings.checks.items():
-        if shutil.which(check.command[0], path=_path_of(settings, check.folder)) is None:
-            yield _problem("checks", f"check `{name}`: there is no program `{check.command[0]}`", "correct its argv")
+        yield from _program(f"check `{name}`", check.command[0], settings.path(check.folder))
 
 
 def _agent(settings: Settings) -> Iterator[DoctorFinding]:
@@ -211,9 +208,11 @@ def _leaves(value: Json | Mapping[str, Json], key: str = "") -> Iterator[tuple[s
         yield key, value
 
 
-def _path_of(settings: Settings, folder: str = ".") -> str:
-    """Where programs are looked for: `PATH`, read from the folder they start in."""
-    return os.pathsep.join((os.environ.get("PATH", os.defpath), str(settings.path(folder))))
+def _program(who: str, program: str, folder: Path) -> Iterator[DoctorFinding]:
+    """A problem if there is no such program, looked for as it will be: on `PATH`, or relative to its folder."""
+    there = os.access(folder / program, os.X_OK) if os.sep in program else shutil.which(program) is not None
+    if not there:
+        yield _problem("programs", f"{who}: there is no program `{program}`", "correct its argv in amends.toml")
 
 
 def _guarded(subject: str, look: Callable[[], Iterable[DoctorFinding]]) -> Iterator[DoctorFinding]:

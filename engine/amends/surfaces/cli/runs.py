@@ -156,7 +156,9 @@ def show_answers(output: Output, report: Mapping[str, Json]) -> None:
             continue
         if key == "who_decides":
             columns: tuple[str, ...] = ("who", "about", "choices", "evidence")
-            rows = [(i["owner"], f"{i['cause']}: {i['in_doubt']}", i["choices"], i["evidence"]) for i in lines]
+            rows: list[Sequence[object]] = [
+                (i["owner"], f"{i['cause']}: {i['in_doubt']}", i["choices"], i["evidence"]) for i in lines
+            ]
         else:
             columns = ("action", "resource", "status", "reference", "evidence")
             rows = [(i["capability"], i["resource"], i["status"], i["reference"], i["evidence"]) for i in lines]

@@ -238,8 +238,7 @@ class Compensator:
             body = outcomes.lost(
                 at_us=self._kit.clock.now_us(), code="timeout", detail="the undo did not return in time"
             )
-        if body.outcome is Outcome.SUCCEEDED:
-            body = undo_drafts.claimed(body)
+        body = undo_drafts.claimed(body)
         self._book.record(session.run_id, lambda _: [Draft(body, undo_id)], epoch=session.epoch)
         if body.outcome is Outcome.UNKNOWN:
             self.verify(session, action_id)

@@ -15,6 +15,8 @@ from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import ActionKind, Outcome
 
+# A receipt came back. An undo's answer need not name the effect it removed, as a forward answer must.
+_ANSWERED = frozenset({"answered", "answer_is_no_proof", "reference_invalid", "parts_missing"})
 How: TypeAlias = Literal["undone", "already_gone", "nothing_to_undo", "person"]
 
 
@@ -68,7 +70,11 @@ def key(forward: ActionRow, undo: ActionRow) -> str:
 
 
 def claimed(body: e.OutcomeRecorded) -> e.OutcomeRecorded:
-    """A provider's OK to an undo proves nothing: unknown until the system was read (rule 18)."""
+    """A provider's OK to an undo proves nothing: unknown until the system was read (rule 18). What is no OK stays as
+    it is.
+    """
+    if body.outcome is Outcome.FAILED or body.evidence.code not in _ANSWERED:
+        return body
     evidence = body.evidence.model_copy(update={"strength": "weak", "code": "answered"})
     note = FailureNote(code="answered", message="the undo was answered; not verified yet")
     return body.model_copy(update={"outcome": Outcome.UNKNOWN, "evidence": evidence, "error": note})
@@ -110,4 +116,4 @@ def _late_check_due(forward: ActionRow, undo: ActionRow | None, now_us: int) -> 
 
 
 def _lost(evidence: Evidence) -> bool:
-    return evidence.strength == "weak" and evidence.code not in {"answered", "answer_is_no_proof"}
+    return evidence.strength == "weak" and evidence.code not in _ANSWERED

@@ -1,0 +1,78 @@
+"""Where in the life of a call or a recovery a process is, told from the milestones it announced."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from amends.ports.services import Milestone
+
+Gap: TypeAlias = Literal[
+    "between",  # nothing of ours under way: between two steps
+    "intent",  # authorized, the intent not durable yet
+    "pre-send",  # the intent is durable, no byte has left
+    "in-call",  # the request may be on its way, at work or answered
+    "pre-outcome",  # the answer is known to the process, and to nobody else
+    "freeze",  # no forward intent passes any more, nothing is taken back yet
+    "probe",  # reading the real system about an unknown outcome
+    "undo",  # looking before an undo, sending it, recording its answer
+    "verify",  # the separate read after an undo
+    "correction",  # telling people
+]
+GAPS: tuple[Gap, ...] = ("pre-send", "in-call", "pre-outcome", "freeze", "undo", "verify", "correction")
+
+_FORWARD: dict[Milestone, Gap] = {
+    "before_intent": "intent",
+    "after_intent": "pre-send",
+    "before_call": "pre-send",
+    "after_call": "pre-outcome",
+    "before_outcome": "pre-outcome",
+    "after_outcome": "between",
+}
+_RECOVERY: dict[Milestone, Gap] = {
+    "after_freeze": "freeze",
+    "before_undo": "undo",
+    "after_undo": "undo",
+    "before_verify": "verify",
+    "after_verify": "verify",
+    "before_correction": "correction",
+    "after_correction": "correction",
+    "settled": "between",
+}
+_ENCLOSING: frozenset[Gap] = frozenset({"undo", "verify", "correction"})  # they contain probes and calls of their own
+
+
+class GapTracker:
+    """Follows one process's announcements. `released` says that it was let go on after its last one."""
+
+    def __init__(self) -> None:
+        self._gap: Gap = "between"
+        self._last: Milestone | None = None
+        self._released = False
+
+    def hear(self, milestone: Milestone) -> Gap:
+        """Take an announcement; answers where the process is now."""
+        self._last, self._released = milestone, False
+        self._gap = self._next(milestone)
+        return self._gap
+
+    def release(self) -> None:
+        """The process goes on from its last announcement."""
+        self._released = True
+
+    @property
+    def gap(self) -> Gap:
+        """Where the process is: past `before_call` it may be in the call at any moment."""
+        if self._released and self._last == "before_call" and self._gap == "pre-send":
+            return "in-call"
+        return self._gap
+
+    def _next(self, milestone: Milestone) -> Gap:
+        if milestone in _RECOVERY:
+            return _RECOVERY[milestone]
+        if milestone == "after_plan":
+            return "freeze" if self._gap == "freeze" else "between"
+        if self._gap in _ENCLOSING:
+            return self._gap
+        if milestone in {"before_probe", "after_probe"}:
+            return "probe"
+        return _FORWARD.get(milestone, self._gap)

@@ -1,0 +1,199 @@
+"""The killer: outside every child, it hears where each is, lets it go on, and sends SIGKILL where its plan says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from amends.ports.services import Milestone
+from amends.testing.crash.gaps import Gap, GapTracker
+
+_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class KillPlan:
+    """Kill at the `nth` announcement of `milestone` in `gap`, of a run whose name is `run` (empty: any run).
+
+    Alone: the child is killed where it stands. With `delay_seconds`: it goes on and is killed that much later, at
+    whatever it does then. With `in_flight`: it goes on and is killed once that answers True.
+    """
+
+    gap: Gap
+    milestone: Milestone
+    nth: int = 1
+    run: str = ""
+    delay_seconds: float = 0.0
+    in_flight: Callable[[], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A child that was killed: where it was, told from its own announcements."""
+
+    name: str
+    pid: int
+    gap: Gap
+    milestone: str
+    how: str
+    run_id: str
+
+
+@dataclass
+class Child:
+    """One process on the line. `ended` is set when it is gone, killed or not."""
+
+    name: str
+    plan: KillPlan | None = None
+    pid: int = 0
+    death: Death | None = None
+    said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    stop: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    milestones: Counter[str] = field(default_factory=Counter[str])
+
+    def of(self, word: str) -> list[dict[str, Any]]:
+        """What the child said with this word."""
+        return [said for said in self.said if said["word"] == word]
+
+
+class Killer:
+    """Listens on a loopback port and serves each child's line in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._known = threading.Condition()
+        self.children: dict[str, Child] = {}
+        threading.Thread(target=self._accept, name="killer", daemon=True).start()
+
+    def expect(self, name: str, plan: KillPlan | None) -> Child:
+        """Announce a child before it starts: its plan holds from its first word. One nobody expected may live."""
+        with self._known:
+            self.children[name] = Child(name, plan)
+            return self.children[name]
+
+    def met(self, child: Child) -> Child:
+        """Wait until an expected child has said hello. Raises `TimeoutError`."""
+        with self._known:
+            if not self._known.wait_for(lambda: child.pid, _WAIT_SECONDS):
+                raise TimeoutError(f"`{child.name}` never said hello")
+        return child
+
+    @property
+    def deaths(self) -> list[Death]:
+        """Everybody killed so far."""
+        with self._known:
+            return [child.death for child in self.children.values() if child.death is not None]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                line, _ = self._listener.accept()
+            except OSError:
+                return
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(line,), name="killer-line", daemon=True).start()
+
+    def _serve(self, line: socket.socket) -> None:
+        with line, line.makefile("rb") as lines:
+            hello = json.loads(lines.readline())
+            with self._known:
+                child = self.children.setdefault(hello["name"], Child(hello["name"]))
+                child.pid = hello["pid"]
+                self._known.notify_all()
+            try:
+                _Watch(child, line, lines).serve()
+            finally:
+                child.ended.set()
+
+
+class _Watch:
+    """One child's line, from hello to its end."""
+
+    def __init__(self, child: Child, line: socket.socket, lines: Any) -> None:
+        self._child = child
+        self._line = line
+        self._lines = lines
+        self._tracker = GapTracker()
+        self._run = ""
+        self._run_id = ""
+        self._milestone = ""
+
+    def serve(self) -> None:
+        self._answer("g")
+        for text in self._lines:
+            said = json.loads(text)
+            if said["word"] == "milestone":
+                self._hear(said)
+                if self._due(said["milestone"]):
+                    return self._kill()
+            else:
+                self._child.said.append(said)
+                if said["word"] == "run":
+                    self._run = said["name"]
+                    self._child.milestones.clear()
+            if not self._answer("q" if said["word"] == "idle" and self._child.stop.is_set() else "g"):
+                return None
+        return None
+
+    def _hear(self, said: dict[str, Any]) -> None:
+        self._milestone, self._run_id = said["milestone"], said["run_id"]
+        self._tracker.hear(said["milestone"])
+
+    def _due(self, milestone: str) -> bool:
+        plan = self._child.plan
+        if plan is None or milestone != plan.milestone or self._tracker.gap != plan.gap:
+            return False
+        if plan.run and self._run != plan.run:
+            return False
+        self._child.milestones[milestone] += 1
+        return self._child.milestones[milestone] == plan.nth
+
+    def _kill(self) -> None:
+        plan = self._child.plan
+        how = "held"
+        if plan is not None and plan.in_flight is not None:
+            how = "in flight"
+            self._answer("g")
+            until = time.monotonic() + _WAIT_SECONDS
+            while not plan.in_flight():
+                if time.monotonic() > until:
+                    raise TimeoutError("the request that was to be in flight never reached the system")
+        elif plan is not None and plan.delay_seconds:
+            how = "at random"
+            self._answer("g")
+            time.sleep(plan.delay_seconds)
+        os.kill(self._child.pid, signal.SIGKILL)
+        for text in self._lines:  # what it announced before it died, unanswered
+            said = json.loads(text)
+            if said["word"] == "milestone":
+                self._hear(said)
+        self._child.death = Death(
+            self._child.name, self._child.pid, self._tracker.gap, self._milestone, how, self._run_id
+        )
+
+    def _answer(self, word: str) -> bool:
+        self._tracker.release()
+        try:
+            self._line.sendall(word.encode())
+        except OSError:
+            return False
+        return True

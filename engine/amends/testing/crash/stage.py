@@ -1,0 +1,85 @@
+"""The stage of a kill loop: two loopback systems, a project, the killer, and the zygote that all children come from."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from amends.testing.crash.killer import Child, Killer, KillPlan
+from amends.testing.crash.project import ENVIRONMENT, write_project
+from amends.testing.crash.worker import Errand
+from amends.testing.loopback import LoopbackSystem
+
+
+class Stage:
+    """Everything of a kill loop in one folder; a context manager that ends what it started."""
+
+    def __init__(self, folder: Path, *, lease_seconds: float = 30.0) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._ends = ExitStack()
+        self.partner = self._ends.enter_context(LoopbackSystem.spawn("partner", state=folder / "partner.sqlite"))
+        self.slack = self._ends.enter_context(LoopbackSystem.spawn("slack", state=folder / "slack.sqlite"))
+        self.slack.control("seed_user", id="U0MAYA", name="maya")
+        self.project = write_project(
+            folder / "project", partner=self.partner.url, slack=self.slack.url, lease_seconds=lease_seconds
+        )
+        self.killer = self._ends.enter_context(Killer())
+        self.log = folder / "children.log"
+        self._zygote = self._zygote_in(self.log)
+
+    def _zygote_in(self, log: Path) -> subprocess.Popen[str]:
+        with log.open("w", encoding="utf-8") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", "amends.testing.crash.zygote"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**os.environ, **ENVIRONMENT},
+            )
+
+    def agent(self, errands: Sequence[Errand], plan: KillPlan | None = None) -> Child:
+        """A run loop over these errands, killed where the plan says."""
+        return self._start("agent", plan, errands=list(errands))
+
+    def rescuer(self, plan: KillPlan | None = None) -> Child:
+        """A process that recovers what it finds until it is told to stop."""
+        return self._start("rescuer", plan)
+
+    def rescue_once(self, wait_seconds: float) -> Child:
+        """A process that sweeps once over everything."""
+        return self._start("rescue_once", None, wait_seconds=wait_seconds)
+
+    def naive(self, errands: Sequence[Errand], plan: KillPlan | None = None) -> Child:
+        """The control: the same orders without a ledger."""
+        return self._start("naive", plan, base_url=self.partner.url, errands=list(errands))
+
+    def _start(self, role: str, plan: KillPlan | None, **more: Any) -> Child:
+        child = self.killer.expect(f"{role}-{len(self.killer.children) + 1}", plan)
+        errand = {"role": role, "name": child.name, "project": str(self.project), "port": self.killer.port, **more}
+        if self._zygote.stdin is None or self._zygote.stdout is None:
+            raise RuntimeError("the zygote has no pipes")
+        self._zygote.stdin.write(json.dumps(errand) + "\n")
+        self._zygote.stdin.flush()
+        self._zygote.stdout.readline()
+        return self.killer.met(child)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for child in self.killer.children.values():
+            child.stop.set()
+        for child in self.killer.children.values():
+            child.ended.wait(30)
+        self._zygote.communicate(timeout=30)
+        self._ends.close()

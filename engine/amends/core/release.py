@@ -15,6 +15,7 @@ from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, R
 from amends.core.steps import Facts, Plan, Step
 
 _S = ActionStatus
+_LOOK_AGAIN_US = 15_000_000  # a pause is lifted by a person, who tells nobody
 
 
 def plan_release(state: RunState, facts: Facts, *, check_fresh: bool) -> Plan:
@@ -151,6 +152,8 @@ def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Ste
         step = _item(state, item, facts, stopped=item.action_id in stopped)
         if step is None:
             continue
+        if step.verb == "release" and facts.paused:
+            step = Step("wait", item.action_id, "paused", due_us=facts.now_us + _LOOK_AGAIN_US)
         yield step
         if step.verb in {"release", "turn_back", "reconcile"}:
             return  # one send at a time, in the order declared; then look again

@@ -19,6 +19,7 @@ class Facts:
     skew_us: int
     usable: frozenset[str]  # action ids whose adapter is present and accepts the contract as stored
     schemes: frozenset[str]
+    paused: bool = False  # a pause holds releases back (rule 15)
 
 
 @dataclass(frozen=True, slots=True)

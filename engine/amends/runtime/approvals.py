@@ -125,7 +125,8 @@ class Approvals:
         if row.phase != "undo" or forward is None or forward.status is not _S.NEEDS_HUMAN:
             return []
         drafts = [Draft(e.ActionReopened(reason="compensation approved", by=by), forward.action_id)]
-        return [*drafts, *self._escalations.resolved(state, forward.action_id, "approve", by, "", "")]
+        drafts += self._escalations.closed(state, forward.action_id, "approve", by)
+        return [*drafts, *self._escalations.waking(state, "a person approved the compensation", by)]
 
     def reject(
         self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", roll_back: bool = False

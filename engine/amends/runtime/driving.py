@@ -68,6 +68,7 @@ class Driver:
             skew_us=self.kit.skew_us,
             usable=frozenset(a.action_id for a in state.actions.values() if self.kit.catalog.usable(a)),
             schemes=self.kit.catalog.schemes,
+            paused=self.outbox.paused(state.run),
         )
 
     def _plan(self, state: RunState) -> Plan:
@@ -156,7 +157,7 @@ class Driver:
         undo = state.undo_of(action)
         in_flight = undo if undo is not None and undo.status is _S.RUNNING else action
         if in_flight.status is _S.RUNNING:
-            self._lost(session, in_flight.action_id)
+            self.looker.lost(session.run_id, in_flight.action_id, session.epoch)
         elif outcomes.folded_late(action, at_us=state.run.ledger_us) is not None:
             self._fold_late(session, action.action_id)
         elif step.purpose == "verify_undone":
@@ -165,16 +166,6 @@ class Driver:
             self.compensator.late_check(session, action.action_id)
         else:
             self.looker.reconcile(session.run_id, action.action_id, session.epoch, step.purpose)
-
-    def _lost(self, session: Session, action_id: str) -> None:
-        """The driver of a call in flight is gone or silent past every deadline: unknown (rule 14)."""
-
-        def decide(state: RunState) -> list[Draft]:
-            now = max(self.kit.clock.now_us(), state.run.ledger_us)
-            detail = "its driver was taken over" if state.run.dead_since_us else "it did not return in time"
-            return [Draft(outcomes.owner_lost(at_us=now, detail=detail), action_id)]
-
-        self.book.record(session.run_id, decide, epoch=session.epoch)
 
     def _fold_late(self, session: Session, action_id: str) -> None:
         def decide(state: RunState) -> list[Draft]:

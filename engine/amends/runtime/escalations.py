@@ -106,7 +106,11 @@ class Escalations:
             resolved = e.EscalationResolved(
                 escalation_id=escalation_id, choice=choice, by=by, channel=channel, comment=comment, evidence=evidence
             )
-            return [*drafts, Draft(resolved, item.action_id), *self._waking(state, choice, by)]
+            return [
+                *drafts,
+                Draft(resolved, item.action_id),
+                *self.waking(state, f"a person decided: {choice}", by, abandon=choice == "abandon"),
+            ]
 
         return self._book.record(run_id, decide)
 
@@ -159,33 +163,29 @@ class Escalations:
             case _:
                 raise InvalidInput(f"`{choice}` does not apply to an action that was sent", hint="choose another")
 
-    def _waking(self, state: RunState, choice: str, by: str) -> list[Draft]:
-        if choice == "abandon" and state.run.status in {RunStatus.NEEDS_HUMAN, RunStatus.RECOVERING}:
+    def waking(self, state: RunState, reason: str, by: str = "", *, abandon: bool = False) -> list[Draft]:
+        """The move that lets a waiting run go on in its last direction, or ends it for good."""
+        if abandon and state.run.status in {RunStatus.NEEDS_HUMAN, RunStatus.RECOVERING}:
             return [Draft(e.RunMoved(to=RunStatus.ABANDONED, reason="abandoned by a person", by=by))]
         if state.run.status is RunStatus.NEEDS_HUMAN:
             to = RunStatus.COMMITTING if state.run.forward else RunStatus.RECOVERING
-            return [Draft(e.RunMoved(to=to, reason=f"a person decided: {choice}", by=by))]
+            return [Draft(e.RunMoved(to=to, reason=reason, by=by))]
         return []
 
-    def resolved(
-        self, state: RunState, action_id: str, choice: str, by: str, comment: str, evidence: str
+    def closed(
+        self, state: RunState, action_id: str, choice: str, by: str = "engine", evidence: str = ""
     ) -> list[Draft]:
-        drafts = [
+        """Close every open item about an action whose question is answered."""
+        return [
             Draft(
                 e.EscalationResolved(
-                    escalation_id=item.escalation_id,
-                    choice=choice,
-                    by=by,
-                    channel="engine",
-                    comment=comment,
-                    evidence=evidence,
+                    escalation_id=item.escalation_id, choice=choice, by=by, channel="engine", evidence=evidence
                 ),
                 action_id,
             )
             for item in state.escalations.values()
             if item.action_id == action_id and item.status != "resolved"
         ]
-        return [*drafts, *self._waking(state, choice, by)]
 
     # --- bounds -------------------------------------------------------------------------------------------
 

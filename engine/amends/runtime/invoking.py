@@ -16,7 +16,7 @@ from amends.core.errors import Conflict
 from amends.core.evidence import Decision
 from amends.core.identity import claim_of
 from amends.core.rows import ActionRow, ClaimRow, RunRow, RunState
-from amends.core.schedule import next_probe_us
+from amends.core.schedule import flight_over_at_us, next_probe_us
 from amends.core.status import ActionStatus, RunStatus
 from amends.ports.journal import RowKey
 from amends.runtime import drafting
@@ -110,6 +110,9 @@ class Invoker:
             flight = self._sending.in_flight(action.action_id)
             if flight is not None:
                 return replace(flight.result(timeout=action.contract.limits.timeout_seconds + 5.0), repeated=True)
+            if self._kit.clock.now_us() >= flight_over_at_us(state.run, action, self._kit.skew_us):
+                state = self._looker.lost(session.run_id, action.action_id, session.epoch)
+                action = state.actions[action.action_id]
         if action.status is _S.UNKNOWN and self._kit.catalog.usable(action):
             due = next_probe_us(action, state.run.dead_since_us)
             if due is not None and due <= self._kit.clock.now_us():

@@ -68,8 +68,9 @@ class Listener:
         folded = outcomes.folded_late(heard, at_us=body.evidence.at_us)
         if folded is None:
             return []
-        woken = self.escalations.resolved(state, action.action_id, "late_evidence", "engine", "", body.evidence.detail)
-        return [Draft(folded, action.action_id), *woken]
+        closed = self.escalations.closed(state, action.action_id, "late_evidence", evidence=body.evidence.detail)
+        woken = self.escalations.waking(state, "late evidence settles what was in doubt")
+        return [Draft(folded, action.action_id), *closed, *woken]
 
     def _follow_up(
         self, state: RunState, action: ActionRow, evidence: Evidence, *, happened: bool, reference: str

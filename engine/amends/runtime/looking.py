@@ -10,6 +10,7 @@ from amends.core.rows import ActionRow, RunState
 from amends.core.status import TRANSITIONS, ActionKind, Move, Outcome, ParkedCause
 from amends.runtime.asking import Policy, subject_of
 from amends.runtime.book import Book, Draft
+from amends.runtime.escalations import Escalations
 from amends.runtime.flights import Flights
 from amends.runtime.kit import Kit
 
@@ -17,11 +18,12 @@ from amends.runtime.kit import Kit
 class Looker:
     """Asks the real system about one action at a time."""
 
-    def __init__(self, kit: Kit, book: Book, policy: Policy, flights: Flights) -> None:
+    def __init__(self, kit: Kit, book: Book, policy: Policy, flights: Flights, escalations: Escalations) -> None:
         self._kit = kit
         self._book = book
         self._policy = policy
         self._flights = flights
+        self._escalations = escalations
 
     def reconcile(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose = "reconcile") -> RunState:
         """Look at an action whose outcome is open and record what the look proves; twins become actions (rule 7)."""
@@ -40,6 +42,16 @@ class Looker:
                 drafts.append(Draft(proven, action_id))
             drafts.extend(self._twins(state, action, observation, now))
             return drafts
+
+        return self._book.record(run_id, decide, epoch=epoch)
+
+    def lost(self, run_id: str, action_id: str, epoch: int) -> RunState:
+        """The driver of a call in flight is gone, or silent past every deadline: unknown (rule 14)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            now = max(self._kit.clock.now_us(), state.run.ledger_us)
+            detail = "its driver was taken over" if state.run.dead_since_us else "it did not return in time"
+            return [Draft(outcomes.owner_lost(at_us=now, detail=detail), action_id)]
 
         return self._book.record(run_id, decide, epoch=epoch)
 
@@ -78,7 +90,7 @@ class Looker:
             drafts = [Draft(e.DecisionRecorded(phase="probe", decision=decision), action_id)]
             if (action.status, Move.PARK) in TRANSITIONS:
                 detail = f"the read was refused by policy: {decision.code}"
-                drafts.append(Draft(e.ActionParked(cause=ParkedCause.DENIED, detail=detail), action_id))
+                drafts += self._escalations.parked(state, action, ParkedCause.DENIED, detail)
             return drafts
 
         self._book.record(run_id, decide, epoch=epoch)

@@ -22,6 +22,7 @@ from amends.runtime.listening import Listener
 from amends.runtime.looking import Looker
 from amends.runtime.paging import Pager
 from amends.runtime.releasing import Outbox
+from amends.runtime.reopening import Reopener
 from amends.runtime.sending import Sending
 from amends.runtime.sweeping import Sweeper
 
@@ -48,8 +49,8 @@ def assemble(kit: Kit) -> Parts:
     policy = Policy(kit)
     flights = Flights(kit)
     claims = Claims(kit, book)
-    looker = Looker(kit, book, policy, flights)
     escalations = Escalations(kit, book)
+    looker = Looker(kit, book, policy, flights, escalations)
     approvals = Approvals(kit, book, policy, escalations)
     sending = Sending(kit, book, flights, looker)
     invoker = Invoker(kit, book, policy, flights, looker, approvals, escalations, sending)
@@ -65,7 +66,7 @@ def assemble(kit: Kit) -> Parts:
         approvals=approvals,
         sending=sending,
         invoker=invoker,
-        sweeper=Sweeper(kit, book, claims, driver, Pager(kit, book)),
+        sweeper=Sweeper(kit, book, claims, driver, Pager(kit, book), Reopener(kit, book, escalations)),
         listener=Listener(kit, book, escalations, claims),
         drills=Drills(kit, book, flights),
     )

@@ -9,7 +9,7 @@ from amends.core.contract import Phase
 from amends.core.errors import InternalError
 from amends.core.evidence import Decision
 from amends.core.release import all_actions_succeeded
-from amends.core.rows import ActionRow, RunState
+from amends.core.rows import ActionRow, RunRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import ParkedCause, RunStatus
 from amends.core.steps import Step
@@ -95,6 +95,10 @@ class Outbox:
             return check.ask(state.run.run_id)
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
             return "unknown", describe(error)
+
+    def paused(self, run: RunRow) -> bool:
+        """True while a pause holds releases back (rule 15)."""
+        return self.sending.paused(run)
 
     # --- items --------------------------------------------------------------------------------------------
 

@@ -177,11 +177,11 @@ class Sending:
         if stored is None or stored.epoch != session.epoch:
             return False
         run = RunRow.model_validate_json(stored.body)
-        return run.status in allowed and not self._paused(run, allowed)
+        held_back = RunStatus.RECOVERING not in allowed and self.paused(run)  # recovery goes on (rule 15)
+        return run.status in allowed and not held_back
 
-    def _paused(self, run: RunRow, allowed: frozenset[RunStatus]) -> bool:
-        if RunStatus.RECOVERING in allowed:
-            return False  # recovery goes on under a pause (rule 15)
+    def paused(self, run: RunRow) -> bool:
+        """True while a pause or quarantine holds forward calls of this run back (rule 15)."""
         rows = (self._kit.journal.row(key) for key in pause_keys(run))
         return any(row is not None and row.active for row in rows)
 

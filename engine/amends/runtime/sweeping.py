@@ -16,6 +16,7 @@ from amends.runtime.claiming import Claims
 from amends.runtime.driving import Driver
 from amends.runtime.kit import Kit
 from amends.runtime.paging import Pager
+from amends.runtime.reopening import Reopener
 from amends.runtime.sessions import Session
 
 _LIVE = frozenset(s.value for s in RunStatus if s not in TERMINAL_RUNS)
@@ -32,6 +33,7 @@ class Sweeper:
     claims: Claims
     driver: Driver
     pager: Pager
+    reopener: Reopener
     stuck: dict[str, str] = field(default_factory=dict[str, str])  # runs that could not be driven, and why
 
     def settle(self, session: Session, until_us: int) -> RunState:
@@ -84,11 +86,18 @@ class Sweeper:
                 if state is not None:
                     seen[run.run_id] = state
                     worked = True
-            due = [s.run.due_us for s in seen.values() if s.run.status is RunStatus.RECOVERING and s.run.due_us]
+            due = [s.run.due_us for s in seen.values() if s.run.due_us and not s.run.terminal]
             if not worked and (not due or min(due) > until_us):
+                self._page_again()
                 return list(seen.values())
             if not worked:
                 self.kit.clock.sleep(_NAP_SECONDS)
+
+    def _page_again(self) -> None:
+        """People are told again until somebody acknowledges (rule 34)."""
+        items = self.kit.journal.rows("escalation", statuses=frozenset({"open"}), active=True, limit=_PAGE)
+        for run_id in dict.fromkeys(item.run_id for item in items):
+            self.pager.page(self.book.state(run_id))
 
     def _candidates(self) -> list[RunRow]:
         """Live runs with something due, a page at a time."""
@@ -101,10 +110,26 @@ class Sweeper:
         return [run for run in found if self._may_start(run, now)]
 
     def _may_start(self, run: RunRow, now_us: int) -> bool:
-        if run.status is RunStatus.NEEDS_HUMAN or self.claims.driving(run.run_id) is not None:
+        if self.claims.driving(run.run_id) is not None:
             return False
+        if run.status is RunStatus.NEEDS_HUMAN:
+            return self._readable(run) and self.reopener.reopen(run.run_id)
         if run.status is RunStatus.OPEN:
-            return now_us >= run.updated_us + microseconds(run.resume_grace_seconds)
+            grace_over = now_us >= run.updated_us + microseconds(run.resume_grace_seconds)
+            return grace_over and self._readable(run) and not self._at_a_gate(run, now_us)
+        return True
+
+    def _at_a_gate(self, run: RunRow, now_us: int) -> bool:
+        """Waiting at a gate needs no lease: the question's expiry is when recovery may begin (rule 29)."""
+        asked = self.book.state(run.run_id).approvals.values()
+        return any(row.status == "pending" and now_us < row.expires_us for row in asked)
+
+    def _readable(self, run: RunRow) -> bool:
+        try:
+            self.book.state(run.run_id)
+        except AmendsError as error:  # quarantined: the others go on (rule 16)
+            self.stuck[run.run_id] = error.message
+            return False
         return True
 
     def _try(self, run: RunRow) -> RunState | None:

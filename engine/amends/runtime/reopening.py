@@ -1,0 +1,63 @@
+"""Reopening: parked actions that automation may take up again without a person (rule 22).
+
+A denial reopens under a new bundle; a missing adapter reopens when it is back. `unknown` reopens through late evidence
+(`listening`), everything else through a person (`escalations`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amends.core import events as e
+from amends.core.rows import ActionRow, RunState
+from amends.core.status import ActionStatus, ParkedCause, RunStatus
+from amends.runtime.book import Book, Draft
+from amends.runtime.escalations import Escalations
+from amends.runtime.kit import Kit
+
+_BY_POLICY = frozenset({ParkedCause.DENIED, ParkedCause.POLICY_CHANGED})
+
+
+@dataclass(frozen=True)
+class Reopener:
+    """Wakes runs that wait for a person although the obstacle is gone."""
+
+    kit: Kit
+    book: Book
+    escalations: Escalations
+
+    def reopen(self, run_id: str) -> bool:
+        """Reopen what may be; True if the run goes on. Unfenced, like every decision that wakes a run (rule 31)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            if state.run.status is not RunStatus.NEEDS_HUMAN:
+                return []
+            drafts: list[Draft] = []
+            for action in state.actions.values():
+                reason = self._obstacle_gone(state, action)
+                if reason:
+                    drafts.append(Draft(e.ActionReopened(reason=reason), action.action_id))
+                    drafts += self.escalations.closed(state, action.action_id, reason)
+            return [*drafts, *self.escalations.waking(state, "the obstacle is gone")] if drafts else []
+
+        before = self.book.state(run_id)
+        return self.book.record(run_id, decide).run.head > before.run.head
+
+    def _obstacle_gone(self, state: RunState, action: ActionRow) -> str:
+        if action.status is not ActionStatus.NEEDS_HUMAN:
+            return ""
+        if action.parked_cause is ParkedCause.ADAPTER_UNAVAILABLE and self._served(action):
+            return "its adapter is back"
+        if action.parked_cause in _BY_POLICY and self._judged_by_another_bundle(state, action):
+            return "the policy bundle has changed"
+        return ""
+
+    def _served(self, action: ActionRow) -> bool:
+        if action.place and self.kit.catalog.corrector(action.place) is None:
+            return False
+        return bool(action.place) or self.kit.catalog.usable(action)
+
+    def _judged_by_another_bundle(self, state: RunState, action: ActionRow) -> bool:
+        undos = [undo.decided for undo in state.undos_of(action.action_id) if undo.decided is not None]
+        last = undos[-1] if undos else action.decided
+        return last is not None and last.effective_digest != self.kit.authorizer.bundle().effective_digest

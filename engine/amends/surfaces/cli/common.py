@@ -79,7 +79,11 @@ def one_of(given: str, known: Iterable[str], kind: str, where: str) -> str:
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise InvalidInput(f"`{given}` fits {len(fitting)} {kind}s", hint="give more of the id", fitting=fitting[:10])
+        raise InvalidInput(
+            f"`{given}` fits {len(fitting)} {kind}s",
+            hint=f"give the whole id: {', '.join(fitting[:5])}",
+            fitting=fitting,
+        )
     raise UnknownName(f"no {kind} `{given}`", hint=f"`{where}` shows them")
 
 
@@ -96,11 +100,19 @@ def every_run(engine: Engine, statuses: Iterable[str] = ()) -> Generator[RunRow]
 
 
 def run_state(engine: Engine, name: str) -> RunState:
-    """A run by id, by the start or end of it, or as `workflow/key`. Raises `UnknownName`."""
+    """A run by id, by the start or end of it, by its key, or as `workflow/key`. Raises `UnknownName`, or `InvalidInput`
+    if several fit.
+    """
     workflow, slash, key = name.partition("/")
     if slash:
         found = engine.find(workflow, key)
         if found is None:
             raise UnknownName(f"no run `{key}` of workflow `{workflow}`", hint="`amends runs list` shows them")
         return found
-    return engine.state(one_of(name, (run.run_id for run in every_run(engine)), "run", "amends runs list"))
+    runs = list(every_run(engine))
+    keyed = [run.run_id for run in runs if run.run_key == name]
+    if len(keyed) > 1:
+        raise InvalidInput(
+            f"`{name}` is the key of {len(keyed)} runs", hint="give WORKFLOW/KEY, or an id", fitting=keyed
+        )
+    return engine.state(keyed[0] if keyed else one_of(name, (run.run_id for run in runs), "run", "amends runs list"))

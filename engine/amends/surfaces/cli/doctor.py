@@ -37,7 +37,7 @@ def doctor(session: Session, *, as_agent: bool) -> int:
 def _show(output: Output, findings: Sequence[DoctorFinding]) -> None:
     from rich.text import Text
 
-    rows = []
+    rows: list[Sequence[object]] = []
     for finding in findings:
         sign, style = _SIGNS[finding.level]
         remedy = "" if finding.level == "ok" else finding.remedy

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from amends.core.errors import AmendsError
 
@@ -118,6 +118,6 @@ def _word(value: object) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, (list, tuple, frozenset, set)):
-        return ", ".join(_word(one) for one in value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_word(one) for one in cast("Sequence[object]", value))
     return str(value)

@@ -10,13 +10,15 @@ import click
 from amends.core import public
 from amends.core.rows import RunState
 from amends.surfaces.cli.app import Session
-from amends.surfaces.cli.common import output_option, run_state, whole_engine
+from amends.surfaces.cli.common import every_run, output_option, run_state, whole_engine
 from amends.surfaces.cli.exits import of_runs
 from amends.surfaces.cli.output import Output, moment
 from amends.surfaces.cli.progress import Watching
 
 if TYPE_CHECKING:
     from amends.bootstrap import Engine
+
+_DRIVEN = ("recovering", "committing")
 
 
 @click.command()
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 def recover(session: Session, run: str | None, checkpoint: str, by: str, wait_seconds: float) -> int:
     """Recover one run, or every run whose driver is gone.
 
-    RUN is an id, the start or end of one, or WORKFLOW/KEY. A run that a living process drives is left alone. The exit
+    RUN is an id, the start or end of one, a run key, or WORKFLOW/KEY. A run that a living process drives is left
+    alone. The exit
     code is 6 if a person has to decide about one of them, 7 if an outcome is still in doubt.
     """
     if checkpoint and not run:
@@ -40,13 +43,22 @@ def recover(session: Session, run: str | None, checkpoint: str, by: str, wait_se
     return of_runs(states)
 
 
+def _nothing(engine: Engine) -> str:
+    """Why no run was driven: there is none, or nothing is due yet."""
+    waiting = [run for run in every_run(engine, _DRIVEN) if run.due_us]
+    if not waiting:
+        return "no run waits for recovery"
+    first = min(run.due_us for run in waiting if run.due_us)
+    return f"{len(waiting)} runs wait; the first has something due at {moment(first)}"
+
+
 def show_recovered(output: Output, engine: Engine, states: Sequence[RunState]) -> None:
     """Runs that were driven, and where they stand."""
     if output.as_json:
         output.document({"runs": [engine.run_report(state.run.run_id) for state in states]})
         return
     if not states:
-        output.say("no run waits for recovery")
+        output.say(_nothing(engine))
         return
     columns = ("run", "workflow/key", "status", "next due", "people are told")
     output.table(

@@ -66,7 +66,7 @@ def _row(row: RunRow) -> Sequence[object]:
 def show(session: Session, run: str) -> None:
     """One run: its actions, and which effects exist, which might, what can be undone, who decides.
 
-    RUN is an id, the start or end of one, or WORKFLOW/KEY.
+    RUN is an id, the start or end of one, a run key, or WORKFLOW/KEY.
     """
     with desk(session) as engine:
         state = run_state(engine, run)
@@ -111,7 +111,7 @@ def _show_head(output: Output, state: RunState, report: Mapping[str, Json]) -> N
             "owner": run.owner,
             "opened": moment(run.opened_us),
             "driver": f"{run.holder_host} pid {run.holder_pid}, lease until {moment(run.lease_until_us)}"
-            if run.holder_id
+            if run.holder_id and not run.terminal
             else "nobody",
             "next due": moment(run.due_us),
             "follows": run.caused_by,

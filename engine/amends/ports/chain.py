@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from amends.core.errors import CorruptLedger
+from amends.core.errors import AmendsError, CorruptLedger
 from amends.core.events import LEDGER_FORMAT, decode
 from amends.ports.journal import (
     GENESIS_HASH,
@@ -31,7 +31,7 @@ def broken_link(stored: StoredEvent) -> str:
     event = stored.event
     try:
         found = event_digest(event)
-    except (CorruptLedger, TypeError, ValueError) as error:
+    except (AmendsError, TypeError, ValueError) as error:
         return f"cannot be digested: {error}"
     if event.digest != found:
         return "differs from its digest"

@@ -37,6 +37,7 @@ from amends.ports.journal import Commit, CommitAnswer, EventRecord, Refused, Row
 from amends.runtime.kit import Kit
 
 _ATTEMPTS = 50
+_STRIPES = 64  # locks shared by runs, so that ten thousand runs need no ten thousand locks
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -75,12 +76,15 @@ class Book:
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
         self._lock = threading.Lock()
-        self._run_locks: dict[str, threading.RLock] = {}
+        self._run_locks = tuple(threading.RLock() for _ in range(_STRIPES))
         self._cache: dict[str, RunState] = {}
         self._seen_system_head = 0
 
     def state(self, run_id: str) -> RunState:
         """The run as recorded now. Raises `UnknownName`, or `CorruptLedger` after quarantining an unreadable run."""
+        known = self._current(run_id)
+        if known is not None:
+            return known
         rows = self._kit.journal.load(run_id)
         if not rows:
             raise UnknownName(f"no run `{run_id}`", hint="`amends runs list` shows them", run_id=run_id)
@@ -96,6 +100,15 @@ class Book:
         with self._lock:
             self._cache[run_id] = state
         return state
+
+    def _current(self, run_id: str) -> RunState | None:
+        """The state this process knows, if nobody has written since: a long run is not read anew for every look."""
+        with self._lock:
+            known = self._cache.get(run_id)
+        stored = self._kit.journal.row(RowKey("run", run_id)) if known else None
+        if known is None or stored is None:
+            return None
+        return known if stored.body == known.run.model_dump_json() else None
 
     def last_known(self, run_id: str) -> RunState:
         """The newest state this process has seen, without asking the journal."""
@@ -138,9 +151,7 @@ class Book:
         `JournalUnavailable`; nothing is written then.
         """
         with self._run_lock(run_id):
-            with self._lock:
-                state = self._cache.get(run_id)
-            state = state or self.state(run_id)
+            state = self.state(run_id)
             for _ in range(_ATTEMPTS):
                 drafts = list(decide(state))
                 if not drafts:
@@ -211,8 +222,7 @@ class Book:
     # --- internals ----------------------------------------------------------------------------------------
 
     def _run_lock(self, run_id: str) -> threading.RLock:
-        with self._lock:
-            return self._run_locks.setdefault(run_id, threading.RLock())
+        return self._run_locks[hash(run_id) % _STRIPES]
 
     def _remember(self, run_id: str, state: RunState) -> RunState:
         with self._lock:

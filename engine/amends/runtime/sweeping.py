@@ -46,7 +46,9 @@ class Sweeper:
         self.pager.page(state)
         if state.run.terminal or state.run.status is RunStatus.NEEDS_HUMAN:
             self.pager.report(state)
-        return self.book.state(session.run_id)
+        state = self.book.state(session.run_id)
+        self.book.forget(session.run_id)  # thousands of runs may be swept
+        return state
 
     def recover(self, run_id: str, until_us: int, *, ordered_by: str = "") -> RunState:
         """Take one run over and drive it; a terminal run returns as it is. Raises `Conflict` if it is driven."""

@@ -28,7 +28,7 @@ def plan(state: RunState, facts: Facts) -> Plan:
     """The next steps of a run that is recovering backwards, newest action first."""
     steps: list[Step] = []
     for action in reversed(state.forward_actions()):
-        step = _forward_step(state, action, facts)
+        step = backward_step(state, action, facts)
         if step is not None and step.verb == "compensate" and state.pivot_passed:
             step = _escalate(action, ParkedCause.UNREGISTERED, "the_run_is_past_its_pivot")
         if step is not None:
@@ -127,7 +127,8 @@ def next_rung(action: ActionRow, state_seen: dict[str, Json], now_us: int) -> Al
 # --- one forward action -------------------------------------------------------------------------------------
 
 
-def _forward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+def backward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+    """What recovery does about one forward action now; `None`: nothing, it is settled or a person's."""
     if settled(state, action):
         return None
     late = _late_evidence(action, facts)

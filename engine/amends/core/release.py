@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from amends.core import schedule
 from amends.core.order import dependents
 from amends.core.outcomes import folded_late
+from amends.core.planner import backward_step
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.core.steps import Facts, Plan, Step
@@ -52,13 +53,14 @@ def all_actions_succeeded(state: RunState) -> bool:
     return not any(_in_trouble(a) or _undecided(a) for a in newest_of_slots(state) if not is_release(a))
 
 
-def _twin(state: RunState, action: ActionRow) -> Step | None:
+def _twin(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
     """A twin the provider made is undone by the ordinary path before the pivot, by a person after it (rule 7)."""
-    if action.kind is not ActionKind.DUPLICATE or action.status is not _S.SUCCEEDED or action.accepted_by:
+    if action.kind is not ActionKind.DUPLICATE:
         return None
-    if state.pivot_passed or action.contract.irreversible or not action.contract.compensation:
+    step = backward_step(state, action, facts)
+    if step is not None and step.verb == "compensate" and state.pivot_passed:
         return Step("escalate", action.action_id, "the_provider_made_two", cause=ParkedCause.UNREGISTERED)
-    return Step("compensate", action.action_id, "the_provider_made_two")
+    return step
 
 
 def _in_trouble(action: ActionRow) -> bool:
@@ -79,7 +81,7 @@ def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Step
     if late:
         yield from late
         return
-    twins = [step for a in prerequisites if (step := _twin(state, a)) is not None]
+    twins = [step for a in prerequisites if (step := _twin(state, a, facts)) is not None]
     if twins:
         yield from twins
         return

@@ -1,4 +1,4 @@
-"""Release: what the outbox lets go; when a committing run waits, turns back, commits, asks a person (rules 26 to 29)."""
+"""Release: what the outbox lets go; when a committing run waits, turns back, commits or asks (rules 26 to 29)."""
 
 from __future__ import annotations
 

@@ -1,50 +1,36 @@
-"""Tiny distributions, made on the fly: a module and a `.dist-info` folder on `sys.path`."""
+"""Adapters of tiny distributions, loaded by the real host."""
 
-import sys
 import textwrap
 
 import pytest
 
 from amends.backends import plugin_host
 from amends.config import AdapterSettings, ProjectSettings
+from amends.testing.distributions import MadeDistributions
 from amends.testing.fakes import StaticSecrets
 
 HEADER = """
+from pathlib import Path
 from amends.spi import Check, DoctorFinding, PolicyContribution, hookimpl
-from amends.testing.contracts import reversible
-from amends.testing.tiny import TinyCapability
+from amends.testing import tiny
+def shop(contract): return tiny.TinyCapability(contract, Path())
 """
 
 
-class Site:
-    """A folder on `sys.path` that distributions are put into."""
+class Site(MadeDistributions):
+    """Distributions whose modules begin with what all of them need."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.modules = set()
-
-    def distribution(self, name, source, *, plugin=None, target=None, header=HEADER, version="1.0"):
-        """Install distribution `name`, offering `plugin` (default: its name) with `source` as its module of hooks."""
-        module = f"made_{name.replace('-', '_')}"
-        self.modules.add(module)
-        (self.folder / f"{module}.py").write_text(header + textwrap.dedent(source), encoding="utf-8")
-        info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
-        points = f"[amends]\n{plugin or name} = {target or module}\n"
-        (info / "entry_points.txt").write_text(points, encoding="utf-8")
+    def distribution(self, name, source, *, plugin=None):
+        self.add(name, HEADER + textwrap.dedent(source), entry_point=plugin)
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A site whose distributions this test's `load` finds; their modules are forgotten afterwards."""
-    folder = tmp_path / "site"
-    folder.mkdir()
-    monkeypatch.syspath_prepend(str(folder))
-    made = Site(folder)
+    """A folder of distributions that this test's `load` finds; their modules are forgotten afterwards."""
+    made = Site(tmp_path / "site")
+    monkeypatch.syspath_prepend(str(made.folder))
     yield made
-    for module in made.modules:
-        sys.modules.pop(module, None)
+    made.forget()
 
 
 @pytest.fixture

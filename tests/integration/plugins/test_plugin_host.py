@@ -12,7 +12,7 @@ from amends.testing.fakes import StaticSecrets
 WHOLE = """
 @hookimpl
 def amends_register_capabilities(context, registry):
-    registry.capability(TinyCapability(reversible(f"{context.name}.reserve")))
+    registry.capability(shop(tiny.reserve(context.name)))
 """
 
 
@@ -89,7 +89,7 @@ def test_what_is_not_configured_is_not_even_imported(site, load):
         (
             (
                 "@hookimpl\ndef amends_register_capabilities(context, registry):\n"
-                "    for _ in range(2): registry.capability(TinyCapability(reversible('bad.reserve')))"
+                "    for _ in range(2): registry.capability(shop(tiny.reserve('bad')))"
             ),
             "register",
             "registered twice",
@@ -97,7 +97,7 @@ def test_what_is_not_configured_is_not_even_imported(site, load):
         (
             (
                 "@hookimpl\ndef amends_register_capabilities(context, registry):\n"
-                "    registry.capability(TinyCapability(reversible('bad.reserve', compensation=())))"
+                "    registry.capability(shop(tiny.reserve('bad').model_copy(update={'compensation': ()})))"
             ),
             "contracts",
             "no undo",
@@ -150,14 +150,14 @@ def test_a_plugin_that_is_not_installed_is_named_with_those_that_are(site, load)
 
 def test_a_taken_capability_belongs_to_the_first_in_name_order(site, load):
     """Adoption goes in name order, so the outcome never depends on how things were installed."""
-    same = WHOLE.replace('f"{context.name}.reserve"', '"x.y"')
+    same = WHOLE.replace("context.name", '"x"')
     site.distribution("one", same)
     site.distribution("two", same)
     loaded = load("two", "one")
     assert [adapter.name for adapter in loaded.adapters] == ["one"]
     problem = only_problem(loaded)
     assert (problem.name, problem.stage) == ("two", "adopt")
-    assert "`x.y`" in problem.message
+    assert "`x.reserve`" in problem.message
     assert "`one`" in problem.message
 
 
@@ -202,7 +202,7 @@ def test_policies_live_under_the_prefix_of_the_capabilities(site, load):
     fixed = """
 @hookimpl
 def amends_register_capabilities(context, registry):
-    registry.capability(TinyCapability(reversible("alpha.reserve")))
+    registry.capability(shop(tiny.reserve("alpha")))
 @hookimpl
 def amends_register_policies(context, registry):
     registry.policies(PolicyContribution({"a.cedar": "text"}))

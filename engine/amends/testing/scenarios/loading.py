@@ -46,8 +46,9 @@ def load_scenario(root: Path, scenario_id: str, variant: str = "") -> Scenario:
 
 
 def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scenario:
-    """A scenario from parsed TOML. Raises `UnknownName` for a variant it lacks, else one `ConfigError` with every
+    """A scenario from parsed TOML (one that `extends` another: on top of that). Raises `UnknownName` for a variant it lacks, else one `ConfigError` with every
     wrong key."""
+    data, below = _extended(data, path)
     variants: dict[str, dict[str, Any]] = data.get("variants", {})
     if variant not in variants and (variant or variants):
         raise UnknownName(
@@ -62,9 +63,24 @@ def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scena
     if merged.get("id", path.parent.name) != path.parent.name:
         raise ConfigError(f"`{path}`: `id` is `{merged['id']}`", hint=f"call it as its folder, `{path.parent.name}`")
     try:
-        return Scenario.model_validate({**merged, "variant": variant, "folder": path.parent})
+        return Scenario.model_validate({**merged, "variant": variant, "folder": path.parent, "below": below})
     except ValidationError as error:
         raise _explained(error, path, variant) from error
+
+
+def _extended(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path | None]:
+    """A scenario with all that the one it `extends` says beneath it, and that one's folder. Raises `ConfigError`."""
+    name = data.get("extends", "")
+    if not name:
+        return data, None
+    other = path.parent.parent / str(name) / FILE_NAME
+    if not other.is_file():
+        raise ConfigError(f"`{path}`: `extends` names `{name}`, which is not there", hint="name a scenario beside this one")
+    changes = {key: value for key, value in data.items() if key not in {"extends", *_EDITS}}
+    edits = {key: data[key] for key in _EDITS if key in data}
+    merged = merge({**_read(other), "id": path.parent.name}, changes)
+    merged["script"] = _edited(merged.get("script", []), edits, path, "")
+    return merged, other.parent
 
 
 def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,20 @@ from pydantic import Field, model_validator
 
 from amends.core.public import PublicState
 from amends.core.status import ActionKind, ActionStatus, Outcome, RunStatus
-from amends.testing.scenarios.script_model import ENDS, Call, Command, Entry, FaultSpec, Gate, Open, Part, SystemAct, Values
+from amends.testing.scenarios.script_model import (
+    ENDS,
+    Call,
+    Command,
+    Entry,
+    FaultSpec,
+    Gate,
+    Kill,
+    Open,
+    Part,
+    Recover,
+    SystemAct,
+    Values,
+)
 
 SystemKind = Literal["partner", "unleash", "jira", "slack", "portal", "git", "sqlite"]
 
@@ -22,6 +35,7 @@ class SystemSpec(Part):
     seed: tuple[SystemAct, ...] = ()  # `system` may be left empty: this one
     files: str = ""  # git: a folder of the scenario that becomes the first commit of `branch`
     branch: str = "main"
+    worktree: str = ""  # git: a folder of the scenario that the agent has written into its clone, not committed yet
     sql: str = ""  # sqlite: a file of the scenario that makes the first schema and rows
 
 
@@ -120,6 +134,7 @@ class Expectation(Part):
     policy: str  # label of the bundle that decides, unless an action says otherwise
     actions: tuple[ExpectedAction, ...]
     residual: tuple[ExpectedEffect, ...] = ()
+    unchanged: tuple[str, ...] = ()  # `system:collection` of a loopback system: equal to what it was before the script
     counts: tuple[ExpectedCount, ...] = ()
     requests: tuple[ExpectedRequests, ...] = ()
     corrections: tuple[ExpectedCorrection, ...] = ()
@@ -145,6 +160,7 @@ class Scenario(Part):
     script: tuple[Entry, ...] = Field(min_length=1)
     expect: Expectation
     folder: Path
+    below: Path | None = None  # the folder of the scenario that this one extends
 
     @property
     def name(self) -> str:
@@ -155,7 +171,7 @@ class Scenario(Part):
     def _holds_together(self) -> Scenario:
         self._sessions()
         used = [f.system for f in self.faults] + [e.system for e in (*self.expect.counts, *self.expect.requests)]
-        used += [e.system for e in self.expect.residual]
+        used += [e.system for e in self.expect.residual] + [e.split(":")[0] for e in self.expect.unchanged]
         for name in used:
             if name not in self.systems:
                 raise ValueError(f"there is no system `{name}`; the systems are {', '.join(self.systems) or 'none'}")
@@ -163,22 +179,29 @@ class Scenario(Part):
 
     def _sessions(self) -> None:
         """Sessions open and end in turn, steps have names of their own, and only a session calls."""
-        inside, names = False, set[str]()
+        inside, apart, names = False, False, set[str]()
         for place, entry in enumerate(self.script):
             if isinstance(entry, Open):
                 if inside:
                     raise ValueError(f"script entry {place}: the session before has not ended; add `finish` or another end")
-                inside = not entry.open.raises
-            elif isinstance(entry, ENDS):
+                inside, apart = not entry.open.raises, entry.open.process == "apart"
+            elif _is_killed(entry) and not apart:
+                raise ValueError(f'script entry {place}: only a process of its own is killed; say `process = "apart"`')
+            if isinstance(entry, ENDS):
                 if not inside:
                     raise ValueError(f"script entry {place}: there is no session to end; `open` one first")
                 inside = False
             elif isinstance(entry, Call | Gate | Command) and not inside:
                 raise ValueError(f"script entry {place}: only an agent's session calls; `open` one first")
-            step = getattr(entry, "step", "")
-            names.add(step)
+            names.add(getattr(entry, "step", ""))
         if inside:
             raise ValueError("the last session does not end; add `finish`, `fail`, `raise`, `detach` or `kill`")
         for wanted in {e.step for e in self.expect.actions} | {e.of for e in self.expect.actions}:
             if wanted and wanted not in names:
                 raise ValueError(f"no step is called `{wanted}`; steps are named with `as`")
+
+
+def _is_killed(entry: Entry) -> bool:
+    if isinstance(entry, Recover):
+        return entry.recover.kill_at is not None and entry.recover.process == "here"
+    return isinstance(entry, Kill) or bool(getattr(entry, "kill_at", None) or getattr(entry, "kill_while", False))

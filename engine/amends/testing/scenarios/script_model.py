@@ -94,6 +94,13 @@ class Command(Part):
     kill_while: bool = False  # the agent's process is killed while the program runs
 
 
+class Drill(Part):
+    """Somebody drills a capability on its sandbox: do, verify, undo, verify, for a dated certificate."""
+
+    drill: str = Field(min_length=1)
+    args: Values = Field(default_factory=dict[str, Any])
+
+
 class Checkpoint(Part):
     """A point that recovery can go back to."""
 
@@ -111,12 +118,14 @@ class Ending(Part):
 
     wait_seconds: float = Field(default=0.0, ge=0)
     status: RunStatus | None = None
+    kill_when: str = ""  # the agent's process is killed as soon as this file of the project is there
 
 
 class Finish(Part):
     """The agent ends its run well."""
 
     finish: Ending = Ending()
+    step: str = Field(default="", alias="as")
 
 
 class Fail(Part):
@@ -151,6 +160,7 @@ class Recovery(Part):
     by: str = ""
     wait_seconds: float = Field(default=20.0, ge=0)
     process: Process = "here"
+    kill_at: Milestone | None = None  # `process = "apart"`: it is killed there
     status: RunStatus | None = None  # what the run must be afterwards
 
 
@@ -158,6 +168,7 @@ class Recover(Part):
     """Somebody starts recovery."""
 
     recover: Recovery = Recovery()
+    step: str = Field(default="", alias="as")
 
 
 class Item(Part):
@@ -251,6 +262,7 @@ _VERBS = {
     "call": "call",
     "gate": "gate",
     "command": "command",
+    "drill": "drill",
     "checkpoint": "checkpoint",
     "withdraw": "withdraw",
     "finish": "finish",
@@ -284,6 +296,7 @@ Entry: TypeAlias = Annotated[
     | Annotated[Call, Tag("call")]
     | Annotated[Gate, Tag("gate")]
     | Annotated[Command, Tag("command")]
+    | Annotated[Drill, Tag("drill")]
     | Annotated[Checkpoint, Tag("checkpoint")]
     | Annotated[Withdraw, Tag("withdraw")]
     | Annotated[Finish, Tag("finish")]

@@ -55,6 +55,7 @@ def check(scenario: Scenario, world: World, engine: Engine, runs: dict[str, str]
         *_approvals(scenario, state),
         *_residue(scenario, world),
         *_counts(scenario, world),
+        *_unchanged(world),
         *(problem for wanted in expect.requests for problem in _requests(wanted, world)),
         *_looked_after_undo(state, world),
         *_faults(scenario, world),
@@ -239,6 +240,11 @@ def _residue(scenario: Scenario, world: World) -> Iterator[str]:
         left = [row for row in left if row not in fitting]
     for row in left:
         yield f"`{row['system']}` still holds {row['kind']} {row['resource']} ({row['reference']})"
+
+
+def _unchanged(world: World) -> Iterator[str]:
+    for name, (then, now) in world.changed().items():
+        yield f"`{name}` is not what it was: {json.dumps(now)[:500]}, and was {json.dumps(then)[:500]}"
 
 
 def _counts(scenario: Scenario, world: World) -> Iterator[str]:

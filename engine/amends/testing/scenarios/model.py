@@ -15,6 +15,7 @@ from amends.testing.scenarios.script_model import (
     Command,
     Entry,
     FaultSpec,
+    Finish,
     Gate,
     Kill,
     Open,
@@ -204,4 +205,6 @@ class Scenario(Part):
 def _is_killed(entry: Entry) -> bool:
     if isinstance(entry, Recover):
         return entry.recover.kill_at is not None and entry.recover.process == "here"
+    if isinstance(entry, Finish):
+        return bool(entry.finish.kill_when)
     return isinstance(entry, Kill) or bool(getattr(entry, "kill_at", None) or getattr(entry, "kill_while", False))

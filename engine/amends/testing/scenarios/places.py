@@ -50,6 +50,8 @@ class GitRemote:
         git(clone, "add", "-A")
         git(clone, "commit", "-q", "--allow-empty", "-m", "first state")
         git(clone, "push", "-q", "origin", spec.branch)
+        if spec.worktree:
+            shutil.copytree(source / spec.worktree, clone, dirs_exist_ok=True, ignore=_made_by_running)
         return cls(name, remote, clone, refs(remote))
 
     def values(self) -> dict[str, Any]:

@@ -82,6 +82,8 @@ class Player:
                 self._gate(entry)
             case s.Command():
                 self._command(entry)
+            case s.Drill():
+                self._drill(entry)
             case s.Checkpoint():
                 self._session().checkpoint(entry.checkpoint)
             case s.Withdraw():
@@ -139,7 +141,11 @@ class Player:
         run = self._session()
         match entry:
             case s.Finish():
+                if entry.finish.kill_when:
+                    self._die_when(Path(self._stage.project) / entry.finish.kill_when)
                 outcome = run.finish(wait_seconds=entry.finish.wait_seconds)
+                if entry.finish.kill_when:
+                    raise ScriptError(f"the run is `{outcome.status}`, and `{entry.finish.kill_when}` was never there")
                 _expect("the run", "status", outcome.status, entry.finish.status)
             case s.Fail():
                 run.fail(entry.fail)
@@ -154,6 +160,16 @@ class Player:
             case _:
                 self._switch.die()
         self._close()
+
+    def _die_when(self, file: Path) -> None:
+        """Ask for SIGKILL from beside, as soon as the file is there."""
+
+        def watch() -> None:
+            while not file.exists():
+                self._clock.sleep(_POLL_SECONDS)
+            self._switch.die()
+
+        threading.Thread(target=watch, name="scenario-watch", daemon=True).start()
 
     def _close(self) -> None:
         self._run = None
@@ -204,6 +220,13 @@ class Player:
             self._know(entry.step, told)
         if entry.exit is not None and done.returncode != entry.exit:
             raise ScriptError(f"`{' '.join(argv)}` exited with {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
+
+    def _drill(self, entry: s.Drill) -> None:
+        if self._engine is not None:
+            self._engine.drill(entry.drill, fill(entry.args, self._stage.known))
+            return
+        with _opened(Engine.open(Path(self._stage.project), mirror=False)) as engine:
+            engine.drill(entry.drill, fill(entry.args, self._stage.known))
 
     def _remember(self, step: str, result: CallResult) -> None:
         self._know(step, {**result.as_dict(), "effect": dict(result.effect)})

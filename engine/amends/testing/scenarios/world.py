@@ -54,7 +54,8 @@ class World:
         self._stack = ExitStack()
         self.loopbacks: dict[str, LoopbackSystem] = {}
         self.places: dict[str, GitRemote | StagingDatabase] = {}
-        self.stage = Stage(str(self.project), str(scenario.folder / scenario.config), {})
+        self.stage = Stage(str(self.project), "", {})
+        self._first: dict[str, list[Any]] = {}
 
     def __enter__(self) -> Self:
         try:
@@ -71,15 +72,17 @@ class World:
 
     def _start(self) -> None:
         scenario, known = self.scenario, self.stage.known
-        shutil.copytree(scenario.folder, self.project, ignore=_NOT_COPIED, dirs_exist_ok=True)
+        source = self._gathered()
+        self.stage.template = str(source / scenario.config)
+        shutil.copytree(source, self.project, ignore=_NOT_COPIED, dirs_exist_ok=True)
         known.update(folder=str(self.project), python=sys.executable, policy=scenario.policy, values=scenario.values)
         for name, secret in scenario.secrets.items():
             self._write_secret(name, secret)
         for name, spec in scenario.systems.items():
             if spec.kind == "git":
-                self.places[name] = GitRemote.create(name, spec, scenario.folder, self._folder)
+                self.places[name] = GitRemote.create(name, spec, source, self._folder)
             elif spec.kind == "sqlite":
-                self.places[name] = StagingDatabase.create(name, spec, scenario.folder, self._folder)
+                self.places[name] = StagingDatabase.create(name, spec, source, self._folder)
             else:
                 self._start_loopback(name, spec.kind)
                 continue
@@ -89,11 +92,32 @@ class World:
                 self.loopbacks[name].configure(**fill(spec.settings, known))
             for act in spec.seed:
                 happen(self.stage, act.model_copy(update={"system": act.system or name}))
-        if not (scenario.folder / scenario.config).is_file():
+        if not (source / scenario.config).is_file():
             raise ConfigError(f"scenario `{scenario.id}` has no `{scenario.config}`", hint="add it, or correct `config`")
         self.stage.render()
+        self._first = {wanted: self._objects(wanted) for wanted in scenario.expect.unchanged}
         for fault in scenario.faults:
             arm(self.stage, fault)
+
+    def _gathered(self) -> Path:
+        """The scenario's files; those of the scenario that it extends lie beneath its own."""
+        if self.scenario.below is None:
+            return self.scenario.folder
+        source = self._folder / "source"
+        for folder in (self.scenario.below, self.scenario.folder):
+            shutil.copytree(folder, source, ignore=_NOT_COPIED, dirs_exist_ok=True)
+        return source
+
+    def _objects(self, wanted: str) -> list[Any]:
+        name, _, collection = wanted.partition(":")
+        if name not in self.loopbacks:
+            raise ConfigError(f"`unchanged`: `{name}` is no loopback system", hint=f"they are {sorted(self.loopbacks)}")
+        return self.loopbacks[name].objects(collection)
+
+    def changed(self) -> dict[str, tuple[list[Any], list[Any]]]:
+        """The collections named by `unchanged` that are not what they were before the script: (then, now)."""
+        now = {wanted: self._objects(wanted) for wanted in self._first}
+        return {wanted: (then, now[wanted]) for wanted, then in self._first.items() if then != now[wanted]}
 
     def _start_loopback(self, name: str, kind: str) -> None:
         handle = self._stack.enter_context(LoopbackSystem.start(kind))

@@ -43,7 +43,9 @@ def place_of(action: ActionRow) -> str:
 
 
 def was_visible(action: ActionRow) -> bool:
-    """True if somebody could have seen it: it was sent, and nothing proves that it never existed."""
+    """True if somebody could have seen it: it was sent (an adopted effect was not), and nothing proves that it never
+    existed.
+    """
     if not action.ever_sent or action.contract.signal is None:
         return False
     return action.outcome is not Outcome.FAILED and action.status not in {_S.DENIED, _S.WITHDRAWN}
@@ -87,8 +89,6 @@ def _by_place(state: RunState) -> dict[str, list[ActionRow]]:
     for action in state.forward_actions():
         if action.seq <= checkpoint or not (was_visible(action) or _told_of(state, action)):
             continue
-        if action.status is _S.SUCCEEDED and _untouched(action):
-            continue
         place = place_of(action)
         if place:
             places.setdefault(place, []).append(action)
@@ -100,10 +100,6 @@ def _told_of(state: RunState, action: ActionRow) -> bool:
     return any(
         a.kind is ActionKind.CORRECT and a.ever_sent and action.action_id in a.covers for a in state.actions.values()
     )
-
-
-def _untouched(action: ActionRow) -> bool:
-    return bool(action.evidence) and action.evidence[0].source == "adopted"
 
 
 def says(actions: list[ActionRow]) -> str:

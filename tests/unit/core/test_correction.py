@@ -206,8 +206,9 @@ def test_a_place_waits_until_all_its_signals_are_quiet():
 
 
 def test_a_place_is_told_once():
-    """The same state is one note, posted, parked or accepted."""
+    """The same state is one note, planned, in flight or posted."""
     run = post(reverted(), "n1")
+    assert place_of(run.action("n1")) == PLACE
     assert due(run) == []
     assert due(run.intent()) == []
     assert due(run.succeeded()) == []

@@ -28,8 +28,8 @@ ON_APPROVAL = irreversible(mode="on_approval")
 TOLD = outcomes.answered(reversible(), at_us=1, reference="r", effect={}, output={}, after={}, parts=())
 
 
-def planned(run: RunBuilder, *, fresh=True, unusable=frozenset()):
-    facts = Facts(run.now_us, SECOND, frozenset(run.state.actions) - unusable, frozenset())
+def planned(run: RunBuilder, *, fresh=True, unusable=frozenset(), paused=False):
+    facts = Facts(run.now_us, SECOND, frozenset(run.state.actions) - unusable, frozenset(), paused=paused)
     return plan_release(run.state, facts, check_fresh=fresh)
 
 
@@ -180,6 +180,14 @@ def test_one_send_at_a_time_in_the_order_declared():
     run.succeeded()
     assert steps(run) == [("release", "y", "run_succeeded")]
     assert planned(run.on("y").intent().succeeded()).finish is RunStatus.COMMITTED
+
+
+def test_a_pause_holds_every_release_back_and_nothing_else():
+    """No send, a date to look again, and doubts are still looked into (rule 15)."""
+    run = committing(item(item(base(), "x"), "y"))
+    assert steps(run, paused=True) == [("wait", "x", "paused"), ("wait", "y", "paused")]
+    assert planned(run, paused=True).due_us > run.now_us
+    assert steps(run.on("x").intent().lost(), paused=True) == [("reconcile", "x", "outcome_unknown")]
 
 
 def test_trouble_stops_dependents_and_independent_items_go_on():

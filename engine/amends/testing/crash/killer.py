@@ -61,6 +61,11 @@ class Child:
     ended: threading.Event = field(default_factory=threading.Event)
     milestones: Counter[str] = field(default_factory=Counter[str])
 
+    def aim(self, plan: KillPlan | None) -> None:
+        """Give a child that runs already another plan."""
+        self.milestones.clear()
+        self.plan = plan
+
     def of(self, word: str) -> list[dict[str, Any]]:
         """What the child said with this word."""
         return [said for said in self.said if said["word"] == word]

@@ -25,7 +25,7 @@ from amends.testing.crash.line import Line
 from amends.testing.crash.project import ENVIRONMENT, PARTNER_TOKEN
 
 Ending: TypeAlias = Literal["commit", "fail", "leave"]
-Errand: TypeAlias = tuple[str, int, Ending]  # order, which attempt at it, how the agent ends the run
+Errand: TypeAlias = tuple[str, int, Ending]  # order, which attempt at it, how the agent ends the run (`leave`: open)
 _SWEEP_SECONDS = 0.4
 
 
@@ -59,7 +59,6 @@ def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending) -> 
         run.fail(f"the order is taken: {conflict.message}", wait_seconds=10)
         return {"run_id": run.run_id, "status": "conflict"}
     if ending == "leave":
-        run.detach()
         return {"run_id": run.run_id, "status": "left"}
     if ending == "fail" or not all(done):
         outcome = run.fail("the order was cancelled", wait_seconds=10)

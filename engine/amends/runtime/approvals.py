@@ -114,19 +114,19 @@ class Approvals:
                 comment=comment,
                 digest=row.digest,
             )
-            return [Draft(given, row.action_id), *self._approved_compensation(state, row, by)]
+            woken = self._escalations.waking(state, "a person approved", by)
+            return [Draft(given, row.action_id), *self._approved_compensation(state, row, by), *woken]
 
         return self._book.record(run_id, decide)
 
     def _approved_compensation(self, state: RunState, row: ApprovalRow, by: str) -> list[Draft]:
-        """A yes to a compensation lets the parked forward action go on."""
+        """A yes to a compensation reopens the parked forward action."""
         action = state.actions[row.action_id]
         forward = state.actions.get(action.of)
         if row.phase != "undo" or forward is None or forward.status is not _S.NEEDS_HUMAN:
             return []
         drafts = [Draft(e.ActionReopened(reason="compensation approved", by=by), forward.action_id)]
-        drafts += self._escalations.closed(state, forward.action_id, "approve", by)
-        return [*drafts, *self._escalations.waking(state, "a person approved the compensation", by)]
+        return drafts + self._escalations.closed(state, forward.action_id, "approve", by)
 
     def reject(
         self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", roll_back: bool = False
@@ -147,7 +147,8 @@ class Approvals:
             action = state.actions[row.action_id]
             if action.status is _S.AWAITING_APPROVAL and row.phase in {"forward", "release"}:
                 drafts.append(Draft(e.ActionWithdrawn(reason="refused by a person", by=by), row.action_id))
-            return [*drafts, *_turning_back(state, action, roll_back=roll_back, by=by)]
+            back = _turning_back(state, action, roll_back=roll_back, by=by)
+            return [*drafts, *(back or self._escalations.waking(state, "a person said no", by))]
 
         return self._book.record(run_id, decide)
 

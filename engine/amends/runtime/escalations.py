@@ -164,12 +164,14 @@ class Escalations:
                 raise InvalidInput(f"`{choice}` does not apply to an action that was sent", hint="choose another")
 
     def waking(self, state: RunState, reason: str, by: str = "", *, abandon: bool = False) -> list[Draft]:
-        """The move that lets a waiting run go on in its last direction, or ends it for good."""
+        """What lets a waiting run go on in its last direction, now and not when it was due; or ends it for good."""
         if abandon and state.run.status in {RunStatus.NEEDS_HUMAN, RunStatus.RECOVERING}:
             return [Draft(e.RunMoved(to=RunStatus.ABANDONED, reason="abandoned by a person", by=by))]
         if state.run.status is RunStatus.NEEDS_HUMAN:
             to = RunStatus.COMMITTING if state.run.forward else RunStatus.RECOVERING
             return [Draft(e.RunMoved(to=to, reason=reason, by=by))]
+        if state.run.status in {RunStatus.RECOVERING, RunStatus.COMMITTING} and state.run.due_us is not None:
+            return [Draft(e.RecoveryWaiting(due_us=self._kit.clock.now_us()))]
         return []
 
     def closed(

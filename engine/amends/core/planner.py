@@ -199,7 +199,8 @@ def _unprovable(state: RunState, action: ActionRow, facts: Facts) -> Step:
     ]
     if harmless and action.contract.probe is not None and in_scope(state, action):
         return (
-            _under_residue(state, action)
+            _only_parts(action)
+            or _under_residue(state, action)
             or _blocked(state, action)
             or Step("compensate", action.action_id, "unknown_but_harmless", {"rung": harmless[0].name})
         )
@@ -207,11 +208,22 @@ def _unprovable(state: RunState, action: ActionRow, facts: Facts) -> Step:
     return _escalate(action, ParkedCause.UNKNOWN, reason, probes=action.probes)
 
 
+def _only_parts(action: ActionRow) -> Step | None:
+    """Some parts exist, and no inverse is registered that takes back less than the whole (rule 7)."""
+    observation = action.observation
+    if action.contract.partial_inverse or observation is None or observation.seen not in {"applied", "many"}:
+        return None
+    if not set(action.contract.parts) - set(observation.parts or action.parts):
+        return None
+    return _escalate(action, ParkedCause.UNREGISTERED, "only_some_parts_exist", parts=list(observation.parts))
+
+
 def _residue(state: RunState, action: ActionRow, facts: Facts) -> Step:
     observation = action.observation if _looked_since_outcome(action) else None
     if observation is not None and observation.seen in {"applied", "many"}:
         return (
-            _under_residue(state, action)
+            _only_parts(action)
+            or _under_residue(state, action)
             or _blocked(state, action)
             or Step("compensate", action.action_id, "a_failed_call_left_parts")
         )
@@ -222,6 +234,8 @@ def _residue(state: RunState, action: ActionRow, facts: Facts) -> Step:
 
 def _look_again(action: ActionRow, facts: Facts) -> Step | None:
     """Waits or gives up after looks that could not tell; `None`: look now."""
+    if action.observation is not None and action.observation.seen in {"applied", "many"}:
+        return None  # the last look could tell, such as the one that counts after success
     due = schedule.next_look_us(action)
     if due is None:
         return _escalate(action, ParkedCause.UNKNOWN, "the_system_cannot_be_read", probes=action.probes)

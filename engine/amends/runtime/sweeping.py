@@ -20,6 +20,7 @@ from amends.runtime.reopening import Reopener
 from amends.runtime.sessions import Session
 
 _LIVE = frozenset(s.value for s in RunStatus if s not in TERMINAL_RUNS)
+_DRIVEN = frozenset({RunStatus.RECOVERING.value, RunStatus.COMMITTING.value})
 _PAGE = 200
 _NAP_SECONDS = 0.1
 
@@ -88,12 +89,20 @@ class Sweeper:
                 if state is not None:
                     seen[run.run_id] = state
                     worked = True
-            due = [s.run.due_us for s in seen.values() if s.run.due_us and not s.run.terminal]
-            if not worked and (not due or min(due) > until_us):
+            if not worked and not self._due_later(seen, until_us):
                 self._page_again()
                 return list(seen.values())
             if not worked:
                 self.kit.clock.sleep(_NAP_SECONDS)
+
+    def _due_later(self, seen: dict[str, RunState], until_us: int) -> bool:
+        """True if a run that was driven here, or that somebody let go, has work due by then, and it is not over yet."""
+        if self.kit.clock.now_us() > until_us:
+            return False
+        mine = [s.run for s in seen.values() if not s.run.terminal]
+        rows = self.kit.journal.rows("run", statuses=_DRIVEN, due_before_us=until_us, limit=_PAGE)
+        let_go = [run for run in (RunRow.model_validate_json(row.body) for row in rows) if not run.holder_id]
+        return any(run.due_us is not None and run.due_us <= until_us for run in (*mine, *let_go))
 
     def _page_again(self) -> None:
         """People are told again until somebody acknowledges (rule 34)."""

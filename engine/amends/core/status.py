@@ -134,6 +134,7 @@ TRANSITIONS: dict[tuple[ActionStatus, Move], ActionStatus] = {
     (_A.FAILED, _M.ASK): _A.AWAITING_APPROVAL,
     (_A.FAILED, _M.CONTRADICT): _A.UNKNOWN,
     (_A.FAILED, _M.COMPENSATE): _A.COMPENSATING,  # partial residue (rule 17)
+    (_A.FAILED, _M.VERIFY_UNDONE): _A.COMPENSATED,  # residue that was gone before we acted
     (_A.FAILED, _M.PARK): _A.NEEDS_HUMAN,
     (_A.SUCCEEDED, _M.COMPENSATE): _A.COMPENSATING,
     (_A.SUCCEEDED, _M.VERIFY_UNDONE): _A.COMPENSATED,  # already gone before we acted (rule 18)

@@ -93,6 +93,36 @@ CASES = {
         lambda: one(PARTLY).intent().refused().later(1).probed("applied", "residue"),
         [("compensate", "a", "a_failed_call_left_parts")],
     ),
+    "failed, some parts left": (
+        lambda: (
+            one(PARTLY.model_copy(update={"parts": ("row", "event")}))
+            .intent()
+            .refused()
+            .later(1)
+            .probed("applied", "residue", parts=("row",))
+        ),
+        [("escalate", "a", "only_some_parts_exist")],
+    ),
+    "failed, some parts left, partial inverse": (
+        lambda: (
+            one(PARTLY.model_copy(update={"parts": ("row", "event"), "partial_inverse": True}))
+            .intent()
+            .refused()
+            .later(1)
+            .probed("applied", "residue", parts=("row",))
+        ),
+        [("compensate", "a", "a_failed_call_left_parts")],
+    ),
+    "unknown, harmless, some parts seen": (
+        lambda: (
+            one(HARMLESS.model_copy(update={"parts": ("row", "event")}))
+            .intent()
+            .lost()
+            .later(6)
+            .probed("applied", parts=("row",))
+        ),
+        [("escalate", "a", "only_some_parts_exist")],
+    ),
     "failed, nothing left": (lambda: one(PARTLY).intent().refused().later(1).probed("absent", "residue"), []),
     "failed, residue diverged": (
         lambda: one(PARTLY).intent().refused().later(1).probed("diverged", "residue"),

@@ -178,11 +178,11 @@ class World:
         action, run = self.run.action(action.action_id), self.run.on(action.action_id)
         if seen == "inconclusive" and action.outcome is not Outcome.UNKNOWN:
             return
-        if seen == "absent" and action.status is not S.FAILED:
+        if seen == "absent":
             run.undone("already_gone")
         elif seen == "diverged":
             run.parked(ParkedCause.DIVERGED)
-        elif seen != "absent":
+        else:
             self.undo(action)
 
     def undo(self, action: ActionRow) -> None:

@@ -47,11 +47,11 @@ def subject_of(action: ActionRow) -> Subject:
     )
 
 
+@dataclass(frozen=True)
 class Policy:
     """Asks the authorizer. The principal of everything but a forward action is the recovering Service (rule 21)."""
 
-    def __init__(self, kit: Kit) -> None:
-        self._kit = kit
+    kit: Kit
 
     def forward(self, run: RunRow, subject: Subject, approval: ApprovalRow | None = None) -> Decision:
         """May the agent do this (for an irreversible action: may it be queued)?"""
@@ -90,11 +90,11 @@ class Policy:
 
     def agent(self, run: RunRow) -> Principal:
         """The run's agent."""
-        return Principal("Agent", run.agent, run.tenant, tuple(self._kit.agent_roles.get(run.agent, ())))
+        return Principal("Agent", run.agent, run.tenant, tuple(self.kit.agent_roles.get(run.agent, ())))
 
     def service(self, run: RunRow) -> Principal:
         """The recovering Service of the run's tenant."""
-        return Principal("Service", self._kit.service, run.tenant)
+        return Principal("Service", self.kit.service, run.tenant)
 
     def binding(self, run: RunRow, action: ActionRow, phase: Phase) -> str:
         """The digest an approval of this action is bound to."""
@@ -123,10 +123,10 @@ class Policy:
         approval: ApprovalRow | None = None,
         residue: bool = False,
     ) -> Decision:
-        now = max(self._kit.clock.now_us(), run.ledger_us)
+        now = max(self.kit.clock.now_us(), run.ledger_us)
         since = forward.sent_us if forward and forward.sent_us is not None else now
         request = AuthorizationRequest(
-            decision_id=self._kit.ids.new(),
+            decision_id=self.kit.ids.new(),
             phase=phase,
             action=name,
             contract=subject.contract,
@@ -144,7 +144,7 @@ class Policy:
             input={key: value for key, value in subject.input.items() if key in subject.contract.input},
             approval=_approval_facts(approval),
         )
-        return self._kit.authorizer.decide(request)
+        return self.kit.authorizer.decide(request)
 
     def _contract_facts(
         self, subject: Subject, forward: ActionRow | None, rung: Alternative | None, now_us: int
@@ -168,7 +168,7 @@ class Policy:
         if not contract.needs_drill:
             return True
         key = certificate_key(contract.capability, contract.digest, subject_digest, ENGINE_MAJOR)
-        row = self._kit.journal.row(RowKey("certificate", key))
+        row = self.kit.journal.row(RowKey("certificate", key))
         return row is not None and CertificateRow.model_validate_json(row.body).expires_us > now_us
 
 

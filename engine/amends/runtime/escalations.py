@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amends.core import events as e
 from amends.core import outcomes
 from amends.core.canonical import Json
@@ -26,16 +28,16 @@ CHOICES: dict[ParkedCause, tuple[str, ...]] = {
 NEEDS_EVIDENCE = frozenset({"it_happened", "it_did_not_happen", "already_undone"})
 
 
+@dataclass(frozen=True)
 class Escalations:
     """The bounded queue of what waits for a person."""
 
-    def __init__(self, kit: Kit, book: Book) -> None:
-        self._kit = kit
-        self._book = book
+    kit: Kit
+    book: Book
 
     def park(self, run_id: str, action_id: str, cause: ParkedCause, detail: str, epoch: int) -> RunState:
         """Stop automation for one action, with an open escalation that says why."""
-        return self._book.record(
+        return self.book.record(
             run_id, lambda state: self.parked(state, state.actions[action_id], cause, detail), epoch=epoch
         )
 
@@ -54,7 +56,7 @@ class Escalations:
             detail = f"`{action.capability}` was proposed against `{target.capability}` on `{target.resource}`"
             return [self._opened(state, action, "unregistered_inverse", detail, ("acknowledge", "abandon"))]
 
-        return self._book.record(run_id, decide, epoch=epoch)
+        return self.book.record(run_id, decide, epoch=epoch)
 
     def _is_open(self, state: RunState, action_id: str, cause: str) -> bool:
         return any(
@@ -64,9 +66,9 @@ class Escalations:
 
     def _opened(self, state: RunState, action: ActionRow, cause: str, detail: str, choices: tuple[str, ...]) -> Draft:
         rule = action.contract.escalation
-        now = max(self._kit.clock.now_us(), state.run.ledger_us)
+        now = max(self.kit.clock.now_us(), state.run.ledger_us)
         body = e.EscalationOpened(
-            escalation_id=self._kit.ids.new(),
+            escalation_id=self.kit.ids.new(),
             cause=cause,
             queue=rule.queue,
             owner=rule.owner or state.run.owner,
@@ -112,7 +114,7 @@ class Escalations:
                 *self.waking(state, f"a person decided: {choice}", by, abandon=choice == "abandon"),
             ]
 
-        return self._book.record(run_id, decide)
+        return self.book.record(run_id, decide)
 
     def acknowledge(self, run_id: str, escalation_id: str, *, by: str, channel: str) -> RunState:
         """A person has seen it: paging stops; it stays open."""
@@ -122,7 +124,7 @@ class Escalations:
             body = e.EscalationAcknowledged(escalation_id=escalation_id, by=by, channel=channel)
             return [Draft(body, item.action_id)] if item.status == "open" else []
 
-        return self._book.record(run_id, decide)
+        return self.book.record(run_id, decide)
 
     def _item(self, state: RunState, escalation_id: str) -> EscalationRow:
         item = state.escalations.get(escalation_id)
@@ -140,7 +142,7 @@ class Escalations:
     def _carry_out(
         self, state: RunState, action: ActionRow, choice: str, by: str, comment: str, evidence: str, reference: str
     ) -> list[Draft]:
-        now = max(self._kit.clock.now_us(), state.run.ledger_us)
+        now = max(self.kit.clock.now_us(), state.run.ledger_us)
         action_id = action.action_id
         if action.status is not _S.NEEDS_HUMAN:
             return []
@@ -171,7 +173,7 @@ class Escalations:
             to = RunStatus.COMMITTING if state.run.forward else RunStatus.RECOVERING
             return [Draft(e.RunMoved(to=to, reason=reason, by=by))]
         if state.run.status in {RunStatus.RECOVERING, RunStatus.COMMITTING} and state.run.due_us is not None:
-            return [Draft(e.RecoveryWaiting(due_us=self._kit.clock.now_us()))]
+            return [Draft(e.RecoveryWaiting(due_us=self.kit.clock.now_us()))]
         return []
 
     def closed(
@@ -193,8 +195,8 @@ class Escalations:
 
     def queue_full(self) -> bool:
         """True if no more consequential runs may start until people have caught up (rule 16)."""
-        limit = self._kit.settings.max_open_escalations
-        return len(self._kit.journal.rows("escalation", active=True, limit=limit)) >= limit
+        limit = self.kit.settings.max_open_escalations
+        return len(self.kit.journal.rows("escalation", active=True, limit=limit)) >= limit
 
 
 def _known(action: ActionRow) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amends.core import events as e
 from amends.core import outcomes
 from amends.core.canonical import Json
@@ -15,25 +17,25 @@ from amends.runtime.flights import Flights
 from amends.runtime.kit import Kit
 
 
+@dataclass(frozen=True)
 class Looker:
     """Asks the real system about one action at a time."""
 
-    def __init__(self, kit: Kit, book: Book, policy: Policy, flights: Flights, escalations: Escalations) -> None:
-        self._kit = kit
-        self._book = book
-        self._policy = policy
-        self._flights = flights
-        self._escalations = escalations
+    kit: Kit
+    book: Book
+    policy: Policy
+    flights: Flights
+    escalations: Escalations
 
     def reconcile(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose = "reconcile") -> RunState:
         """Look at an action whose outcome is open and record what the look proves; twins become actions (rule 7)."""
         observation = self.observe(run_id, action_id, epoch, purpose)
         if observation is None:
-            return self._book.state(run_id)
+            return self.book.state(run_id)
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
-            now = max(self._kit.clock.now_us(), state.run.ledger_us)
+            now = max(self.kit.clock.now_us(), state.run.ledger_us)
             drafts = [Draft(e.ProbeAnswered(purpose=purpose, observation=observation), action_id)]
             proven = None
             if action.outcome in {Outcome.UNKNOWN, Outcome.FAILED}:
@@ -43,23 +45,23 @@ class Looker:
             drafts.extend(self._twins(state, action, observation, now))
             return drafts
 
-        return self._book.record(run_id, decide, epoch=epoch)
+        return self.book.record(run_id, decide, epoch=epoch)
 
     def lost(self, run_id: str, action_id: str, epoch: int) -> RunState:
         """The driver of a call in flight is gone, or silent past every deadline: unknown (rule 14)."""
 
         def decide(state: RunState) -> list[Draft]:
-            now = max(self._kit.clock.now_us(), state.run.ledger_us)
+            now = max(self.kit.clock.now_us(), state.run.ledger_us)
             detail = "its driver was taken over" if state.run.dead_since_us else "it did not return in time"
             return [Draft(outcomes.owner_lost(at_us=now, detail=detail), action_id)]
 
-        return self._book.record(run_id, decide, epoch=epoch)
+        return self.book.record(run_id, decide, epoch=epoch)
 
     def observe(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose) -> Observation | None:
         """Authorize, record and ask. `None` if policy denied the read: the action is parked then."""
-        state = self._book.state(run_id)
+        state = self.book.state(run_id)
         action = state.actions[action_id]
-        decision = self._policy.probe(state.run, subject_of(action))
+        decision = self.policy.probe(state.run, subject_of(action))
         if not decision.allowed:
             self._denied(run_id, action_id, epoch, decision)
             return None
@@ -71,18 +73,18 @@ class Looker:
                 Draft(e.ProbeSent(purpose=purpose, number=number), action_id),
             ]
 
-        state = self._book.record(run_id, sent, epoch=epoch)
-        self._kit.progress.reached("before_probe", run_id, action_id)
+        state = self.book.record(run_id, sent, epoch=epoch)
+        self.kit.progress.reached("before_probe", run_id, action_id)
         observation = self._ask(state, action_id, purpose)
-        self._kit.progress.reached("after_probe", run_id, action_id)
+        self.kit.progress.reached("after_probe", run_id, action_id)
         return observation
 
     def _ask(self, state: RunState, action_id: str, purpose: e.ProbePurpose) -> Observation:
         action = state.actions[action_id]
-        offer = self._kit.catalog.get(action.contract.capability)
+        offer = self.kit.catalog.get(action.contract.capability)
         verifying = purpose in {"verify_undone", "late_check"}
         ask = offer.capability.verify_undone if verifying else offer.capability.probe
-        return self._flights.observe(ask, self._flights.question(action, offer))
+        return self.flights.observe(ask, self.flights.question(action, offer))
 
     def _denied(self, run_id: str, action_id: str, epoch: int, decision: Decision) -> None:
         def decide(state: RunState) -> list[Draft]:
@@ -90,10 +92,10 @@ class Looker:
             drafts = [Draft(e.DecisionRecorded(phase="probe", decision=decision), action_id)]
             if (action.status, Move.PARK) in TRANSITIONS:
                 detail = f"the read was refused by policy: {decision.code}"
-                drafts += self._escalations.parked(state, action, ParkedCause.DENIED, detail)
+                drafts += self.escalations.parked(state, action, ParkedCause.DENIED, detail)
             return drafts
 
-        self._book.record(run_id, decide, epoch=epoch)
+        self.book.record(run_id, decide, epoch=epoch)
 
     def _twins(self, state: RunState, action: ActionRow, observation: Observation, now_us: int) -> list[Draft]:
         if observation.seen != "many" or action.kind is not ActionKind.DO:
@@ -104,7 +106,7 @@ class Looker:
         for reference in observation.twins:
             if reference in known or not outcomes.valid_reference(action.contract, reference):
                 continue
-            twin_id = self._kit.ids.new()
+            twin_id = self.kit.ids.new()
             drafts += [
                 Draft(_twin_planned(action, reference), twin_id),
                 Draft(_twin_found(action, observation, reference, now_us), twin_id),

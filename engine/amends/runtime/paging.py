@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amends.core import events as e
 from amends.core import public
 from amends.core.rows import EscalationRow, RunState
@@ -11,12 +13,12 @@ from amends.runtime.book import Book, Draft
 from amends.runtime.kit import Kit
 
 
+@dataclass(frozen=True)
 class Pager:
     """Delivers through every configured notifier; each try is recorded."""
 
-    def __init__(self, kit: Kit, book: Book) -> None:
-        self._kit = kit
-        self._book = book
+    kit: Kit
+    book: Book
 
     def page(self, state: RunState) -> None:
         """Deliver a run's open escalations that are due: new ones, and those nobody has acknowledged for a while."""
@@ -28,7 +30,7 @@ class Pager:
         """Send the report of a run that has come to rest to its owner."""
         public_state = public.of_run(state)
         notice = Notice(
-            notice_id=self._kit.ids.new(),
+            notice_id=self.kit.ids.new(),
             kind="report",
             run_id=state.run.run_id,
             owner=state.run.owner,
@@ -45,17 +47,17 @@ class Pager:
                 delivered=delivery.delivered,
                 detail=delivery.detail,
             )
-            for notifier in self._kit.notifiers
+            for notifier in self.kit.notifiers
             for delivery in [notifier.deliver(notice)]
         ]
         if done:
-            self._book.record_system(done)
+            self.book.record_system(done)
 
     def _due(self, item: EscalationRow) -> bool:
         if item.notified_us is None:
             return True
-        again = microseconds(self._kit.settings.page_every_seconds)
-        return self._kit.clock.now_us() >= item.notified_us + again
+        again = microseconds(self.kit.settings.page_every_seconds)
+        return self.kit.clock.now_us() >= item.notified_us + again
 
     def _deliver(self, state: RunState, item: EscalationRow) -> None:
         notice = Notice(
@@ -68,7 +70,7 @@ class Pager:
             until_us=item.deadline_us,
             facts={"queue": item.queue, "choices": list(item.choices), **item.evidence},
         )
-        for notifier in self._kit.notifiers:
+        for notifier in self.kit.notifiers:
             delivery = notifier.deliver(notice)
             body = e.EscalationNotified(
                 escalation_id=item.escalation_id,
@@ -76,4 +78,4 @@ class Pager:
                 delivered=delivery.delivered,
                 detail=delivery.detail,
             )
-            self._book.record(state.run.run_id, lambda _, body=body: [Draft(body, item.action_id)])  # type: ignore[misc]
+            self.book.record(state.run.run_id, lambda _, body=body: [Draft(body, item.action_id)])  # type: ignore[misc]

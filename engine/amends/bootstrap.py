@@ -48,14 +48,14 @@ BUILT_IN_CHECKS = frozenset({"all_actions_succeeded"})
 class Engine(runtime.Engine):
     """A wired engine. Use it as a context manager, or `close` it. Not usable in a forked child (rule 9)."""
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(parts.kit)
-        self.settings = parts.settings
-        self.plugins = parts.loaded
-        self._parts = parts
+    def __init__(self, wiring: Wiring) -> None:
+        super().__init__(wiring.kit)
+        self.settings = wiring.settings
+        self.plugins = wiring.loaded
+        self._wiring = wiring
         self._ledger: Ledger | None = None
-        self._mirroring = Mirroring(parts.kit.journal, lambda: self.ledger)
-        if parts.mirror:
+        self._mirroring = Mirroring(wiring.kit.journal, lambda: self.ledger)
+        if wiring.mirror:
             self._mirroring.start()
 
     @classmethod
@@ -97,7 +97,7 @@ class Engine(runtime.Engine):
 
     def permits(self, namespace: str, action: str) -> tuple[str, ...]:
         """The ids of the active permits whose scope can match a policy action; empty: nobody is ever allowed it."""
-        return self._parts.permits(namespace, action)
+        return self._wiring.permits(namespace, action)
 
     def close(self) -> None:
         """Let go of runs, files and threads. Idempotent."""
@@ -105,11 +105,11 @@ class Engine(runtime.Engine):
         super().close()
         if self._ledger is not None:
             self._ledger.close()
-        self._parts.close()
+        self._wiring.close()
 
 
 @dataclass(frozen=True)
-class Parts:
+class Wiring:
     """What was built, and what only the composition root has to close."""
 
     kit: Kit
@@ -205,7 +205,7 @@ def authorizer_of(sources: PolicySources) -> tuple[CedarAuthorizer, Loaded]:
 # --- wiring ---------------------------------------------------------------------------------------------------
 
 
-def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool | None) -> Parts:
+def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool | None) -> Wiring:
     from amends.backends.plugin_host import Loaded
 
     clock = SystemClock()
@@ -250,7 +250,7 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
             close()
         raise
     mirror = settings.storage.mirror if mirror is None else mirror
-    return Parts(kit, settings, loaded, owners, authorizer.permits, mirror)
+    return Wiring(kit, settings, loaded, owners, authorizer.permits, mirror)
 
 
 def _authorizer(sources: PolicySources) -> CedarAuthorizer:

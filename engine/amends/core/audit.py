@@ -97,7 +97,7 @@ def _verify(contract: Contract) -> str:
     pages = "" if probe.complete else ", not every page"
     final = probe.absent_final_after_seconds
     absent = f"absence final after {final:g} s" if probe.absence_can_be_final else "absence proves nothing"
-    return f"read {'by ' if probe.strength == 'id' else ''}{probe.strength}{pages}; {absent}"
+    return f"read by {probe.strength}{pages}; {absent}"
 
 
 def _keying(contract: Contract) -> str:

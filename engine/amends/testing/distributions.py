@@ -22,21 +22,23 @@ class MadeDistributions:
         *,
         entry_point: str | None = None,
         target: str = "",
+        attribute: str = "",
         group: str = "amends",
         version: str = "1.0",
     ) -> None:
         """Install distribution `name`, which offers `entry_point` (default: its name): `target`, or a module made of
-        `source`.
+        `source` (or its `attribute`).
         """
         module = f"made_{name.replace('-', '_')}"
         if not target:
+            target = f"{module}:{attribute}" if attribute else module
             self._modules.add(module)
             (self.folder / f"{module}.py").write_text(textwrap.dedent(source), encoding="utf-8")
         info = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
         metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (info / "METADATA").write_text(metadata, encoding="utf-8")
-        points = f"[{group}]\n{entry_point or name} = {target or module}\n"
+        points = f"[{group}]\n{entry_point or name} = {target}\n"
         (info / "entry_points.txt").write_text(points, encoding="utf-8")
 
     def forget(self) -> None:

@@ -1,99 +1,85 @@
-"""The audit of a capability: every question answered from its contract, or a blank that can be seen."""
-
-from __future__ import annotations
+"""The audit of a contract: each question answered, or visibly blank."""
 
 import pytest
 
 from amends.core.audit import audit_line
 from amends.core.contract import Alternative, Effect, Keying, ProbeRule
-from amends.core.status import Outcome
-from amends.testing.contracts import corrector, irreversible, reversible
+from amends.testing.contracts import corrector, irreversible, reversible, visible
 
-READ = reversible(
-    effect=Effect(kind="item", system="partner", resource="item:{name}", changes="none"), compensation=(), probe=None
-)
-LADDER = reversible(
-    compensation=(
-        Alternative(name="void", when={"state": ("open", "held")}, safe_when=(Outcome.SUCCEEDED, Outcome.UNKNOWN)),
-        Alternative(name="person", undo="escalate"),
-    )
-)
-
-
-def line(contract, permits=None, proof=""):
-    allowed = {contract.capability: ["p1"], f"{contract.capability}.correct": ["p2"]}
-    return audit_line(contract, allowed if permits is None else permits, proof)
+PERMITS = {"partner.reserve": ["partner:reserve"], "partner.reserve.undo": ["partner:undo"]}
 
 
 def test_a_complete_contract_has_no_blank():
-    """All twelve answers, as a person reads them."""
-    assert line(reversible()).as_dict() == {
-        "capability": "partner.reserve",
-        "effect": "creates reservation",
-        "lives": "partner: reservation:{name}",
-        "readers": "machine: the partner's API",
-        "undo": "cancel",
-        "undo_cost": "none",
-        "verify": "read by id; absence final after 10 s",
-        "keying": "keyed by Idempotency-Key for 86400 s",
-        "permitted_outcomes": "cancel: succeeded",
-        "authorized_by": "call: p1; correct: p2",
-        "queue": "recovery",
-        "proof": "not needed",
-        "blanks": [],
-    }
-
-
-@pytest.mark.parametrize(
-    ("contract", "column", "words"),
-    [
-        (READ, "effect", "nothing: it only reads"),
-        (READ, "undo", "not needed"),
-        (READ.model_copy(update={"undo_cost": ""}), "undo_cost", "none"),
-        (READ, "verify", "not needed"),
-        (READ, "keying", "not needed"),
-        (READ, "permitted_outcomes", "not needed"),
-        (LADDER, "undo", "void when state in ['open', 'held'] → person"),
-        (LADDER, "permitted_outcomes", "void: succeeded, unknown; person: succeeded"),
-        (irreversible(), "undo", "none: it leaves through the outbox (on_success)"),
-        (irreversible(mode="gate"), "undo", "none: it leaves through the gate, approved by a person"),
-        (irreversible(undo_cost=""), "undo_cost", "cannot be undone"),
-        (irreversible(), "permitted_outcomes", "none: never undone"),
-        (irreversible(probe=None), "verify", "a person looks"),
-        (corrector(), "undo", "none: a correction stays"),
-        (corrector(), "permitted_outcomes", "not needed"),
-        (reversible(keying=Keying(kind="probeable")), "keying", "found again by its probe"),
-        (reversible(keying=Keying(kind="blind")), "keying", "blind: an unknown outcome goes to a person"),
-        (reversible(keying=Keying(kind="keyed")), "keying", "keyed by the request for 86400 s"),
-        (
-            reversible(probe=ProbeRule(strength="search", complete=False)),
-            "verify",
-            "read search, not every page; absence proves nothing",
-        ),
-    ],
-)
-def test_each_answer_in_words(contract, column, words):
-    """One column, one kind of contract."""
-    assert getattr(line(contract), column) == words
+    """Eleven questions, eleven answers."""
+    line = audit_line(reversible(), PERMITS, "")
+    assert line.blanks == ()
+    assert line.effect == "creates reservation"
+    assert line.lives == "partner: reservation:{name}"
+    assert line.undo == "cancel"
+    assert line.verify == "read by id; absence final after 10 s"
+    assert line.keying == "keyed by Idempotency-Key for 86400 s"
+    assert line.permitted_outcomes == "cancel: succeeded"
+    assert line.authorized_by == "call: partner:reserve; undo: partner:undo"
+    assert line.proof == "not needed"
+    assert line.as_dict()["blanks"] == []
 
 
 @pytest.mark.parametrize(
     ("contract", "permits", "blank"),
     [
-        (reversible(undo_cost=""), None, "undo_cost"),
-        (reversible(probe=None), None, "verify"),
         (reversible(), {}, "authorized_by"),
-        (reversible(), {"partner.reserve": []}, "authorized_by"),
-        (corrector(), {"jira.correct": ["p1"]}, "authorized_by"),
-        (reversible(needs_drill=True), None, "proof"),
+        (reversible(), {"partner.reserve.undo": ["x"]}, "authorized_by"),
+        (reversible(undo_cost=""), PERMITS, "undo_cost"),
+        (reversible(compensation=()), PERMITS, "undo"),
+        (reversible(probe=None), PERMITS, "verify"),
+        (reversible(needs_drill=True), PERMITS, "proof"),
     ],
 )
 def test_what_nobody_answered_is_blank(contract, permits, blank):
-    """Exactly that column; `--ready` fails on it."""
-    assert line(contract, permits).blanks == (blank,)
+    """The blank is named, so that `--ready` can fail on it."""
+    assert blank in audit_line(contract, permits, "").blanks
 
 
-def test_a_certificate_is_the_proof():
-    """In its own words, needed or not."""
-    assert line(reversible(needs_drill=True), proof="drilled on Monday").proof == "drilled on Monday"
-    assert line(reversible(), proof="drilled on Monday").proof == "drilled on Monday"
+def test_a_drill_fills_the_proof():
+    """Whatever the certificate says stands there."""
+    assert audit_line(reversible(needs_drill=True), PERMITS, "drilled yesterday").proof == "drilled yesterday"
+
+
+@pytest.mark.parametrize(
+    ("mode", "way"), [("on_success", "outbox (on_success)"), ("gate", "gate, approved by a person")]
+)
+def test_what_cannot_be_undone_says_how_it_leaves(mode, way):
+    """That is its answer, not a blank."""
+    line = audit_line(irreversible(mode=mode), {"partner.notify": ["x"]}, "")
+    assert way in line.undo
+    assert line.undo_cost != ""
+    assert line.permitted_outcomes == "none: never undone"
+
+
+def test_a_ladder_says_when_each_rung_is_taken():
+    """In the order in which they are tried."""
+    ladder = (Alternative(name="void", when={"state": ("open",)}), Alternative(name="refund"))
+    line = audit_line(reversible(compensation=ladder), PERMITS, "")
+    assert line.undo == "void when state in ['open'] → refund"
+
+
+def test_a_blind_key_and_a_weak_probe_are_said_as_they_are():
+    """Nothing sounds better than it is."""
+    weak = ProbeRule(strength="search", complete=False)
+    line = audit_line(reversible(keying=Keying(kind="blind"), probe=weak), PERMITS, "")
+    assert "goes to a person" in line.keying
+    assert line.verify == "read by search, not every page; absence proves nothing"
+
+
+def test_reads_and_corrections_need_no_undo():
+    """A read changes nothing; a correction stays."""
+    read = reversible(effect=Effect(kind="list", system="partner", resource="list:{name}", changes="none"))
+    assert audit_line(read, PERMITS, "").undo == "not needed"
+    posted = audit_line(corrector(), {"jira.correct.correct": ["amends:correct"]}, "")
+    assert posted.undo == "none: a correction stays"
+    assert posted.authorized_by == "correct: amends:correct"
+
+
+def test_readers_are_named_with_where_they_read():
+    """Who sees it decides how it may be taken back."""
+    assert audit_line(visible(), {}, "").readers == "team: the channel"

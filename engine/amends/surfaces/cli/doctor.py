@@ -10,7 +10,6 @@ import click
 from amends.spi import DoctorFinding
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import output_option
-from amends.surfaces.cli.examinations import examine_all
 from amends.surfaces.cli.exits import Exit
 from amends.surfaces.cli.output import Output
 
@@ -25,6 +24,8 @@ def doctor(session: Session, *, as_agent: bool) -> int:
 
     Exits 1 if there is a problem; warnings are not problems. Reads only; what it asks outside is bounded.
     """
+    from amends.surfaces.cli.examinations import examine_all
+
     findings = list(examine_all(session.config, as_agent=as_agent))
     problems = [finding for finding in findings if finding.level == "problem"]
     if session.output.as_json:

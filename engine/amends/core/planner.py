@@ -43,7 +43,10 @@ def _finish(state: RunState, steps: list[Step]) -> RunStatus | None:
         return None
     if any(a.status is _S.NEEDS_HUMAN or _undeliverable(a) for a in state.actions.values()) or steps:
         return RunStatus.NEEDS_HUMAN
-    return RunStatus.OPEN if state.run.recover_to else RunStatus.RECOVERED
+    if state.run.recover_to:
+        return RunStatus.OPEN
+    unheard = any(item.status != "resolved" for item in state.escalations.values())  # rule 23
+    return RunStatus.NEEDS_HUMAN if unheard else RunStatus.RECOVERED
 
 
 # --- who is settled -----------------------------------------------------------------------------------------

@@ -45,18 +45,23 @@ class RunIdentity(Part):
         return self.name or self.key
 
 
-class Open(Part):
+class Act(Part):
+    """Base of all entries."""
+
+    step: str = Field(default="", alias="as")  # its name: for results (`${reserve.reference}`) and for variants' edits
+
+
+class Open(Act):
     """An agent opens a run, or re-attaches to it. Entries up to `finish`, `fail`, `raise`, `detach` or `kill` are its
     session."""
 
     open: RunIdentity
 
 
-class Call(Part):
+class Call(Act):
     """One call of the agent. `raises`, `status` and `outcome` say what it must get back."""
 
     call: str = Field(min_length=1)
-    step: str = Field(default="", alias="as")  # the name of the result: `${reserve.output.id}`
     args: Values = Field(default_factory=dict[str, Any])
     label: str = ""
     depends_on: tuple[str, ...] | None = None  # names of steps; `[]`: independent; left out: nothing declared
@@ -70,11 +75,10 @@ class Call(Part):
     kill_at: Milestone | None = None  # the process is killed when this call reaches that point
 
 
-class Gate(Part):
+class Gate(Act):
     """A call that a person must approve in mid-run; waits up to `wait_seconds` for their answer."""
 
     gate: str = Field(min_length=1)
-    step: str = Field(default="", alias="as")
     args: Values = Field(default_factory=dict[str, Any])
     label: str = ""
     depends_on: tuple[str, ...] | None = None
@@ -84,11 +88,10 @@ class Gate(Part):
     outcome: Outcome | None = None
 
 
-class Command(Part):
+class Command(Act):
     """The agent runs a program, such as the project's own tests."""
 
     command: tuple[str, ...] = Field(min_length=1)
-    step: str = Field(default="", alias="as")
     folder: str = "."
     exit: int | None = 0  # what it must exit with; left out with `kill_while`
     kill_while: bool = False  # the agent's process is killed while the program runs
@@ -101,13 +104,13 @@ class Drill(Part):
     args: Values = Field(default_factory=dict[str, Any])
 
 
-class Checkpoint(Part):
+class Checkpoint(Act):
     """A point that recovery can go back to."""
 
     checkpoint: str = Field(min_length=1)
 
 
-class Withdraw(Part):
+class Withdraw(Act):
     """The agent takes a queued item out of the outbox: the name of its step."""
 
     withdraw: str
@@ -121,32 +124,32 @@ class Ending(Part):
     kill_when: str = ""  # the agent's process is killed as soon as this file of the project is there
 
 
-class Finish(Part):
+class Finish(Act):
     """The agent ends its run well."""
 
     finish: Ending = Ending()
     step: str = Field(default="", alias="as")
 
 
-class Fail(Part):
+class Fail(Act):
     """The agent ends its run badly, with a reason."""
 
     fail: str = Field(min_length=1)
 
 
-class Raise(Part):
+class Raise(Act):
     """The agent's code raises an error with this text, out of its `with` block."""
 
     raise_: str = Field(alias="raise", min_length=1)
 
 
-class Detach(Part):
+class Detach(Act):
     """The agent leaves its run open for another session."""
 
     detach: Literal[True]
 
 
-class Kill(Part):
+class Kill(Act):
     """SIGKILL for the agent's process, from outside."""
 
     kill: Literal[True]
@@ -164,7 +167,7 @@ class Recovery(Part):
     status: RunStatus | None = None  # what the run must be afterwards
 
 
-class Recover(Part):
+class Recover(Act):
     """Somebody starts recovery."""
 
     recover: Recovery = Recovery()
@@ -186,19 +189,19 @@ class Item(Part):
     raises: str = ""
 
 
-class Approve(Part):
+class Approve(Act):
     """A person's yes."""
 
     approve: Item
 
 
-class Reject(Part):
+class Reject(Act):
     """A person's no."""
 
     reject: Item
 
 
-class Resolve(Part):
+class Resolve(Act):
     """A person's named choice on an escalation."""
 
     resolve: Item
@@ -217,7 +220,7 @@ class SystemAct(Part):
     account: str = ""
 
 
-class Happen(Part):
+class Happen(Act):
     """Something that no agent did."""
 
     happen: SystemAct
@@ -232,25 +235,25 @@ class FaultSpec(Part):
     options: Values = Field(default_factory=dict[str, Any])  # method, path, where, times, skip, and the kind's own
 
 
-class Arm(Part):
+class Arm(Act):
     """Arm a fault now."""
 
     arm: FaultSpec
 
 
-class Disarm(Part):
+class Disarm(Act):
     """Disarm every fault of a system."""
 
     disarm: str
 
 
-class UsePolicy(Part):
+class UsePolicy(Act):
     """The site's active bundle changes to this folder of the scenario."""
 
     use_policy: str
 
 
-class Wait(Part):
+class Wait(Act):
     """Wait until the run has this status, or a question has expired: polled, bounded by `seconds`."""
 
     wait_until: Literal["expired"]

@@ -89,14 +89,11 @@ def one_of(given: str, known: Iterable[str], kind: str, where: str) -> str:
 
 def every_run(engine: Engine, statuses: Iterable[str] = ()) -> Generator[RunRow]:
     """Every run the journal can read back, oldest first."""
-    from amends.core.rows import RunRow
-
     after = ""
     wanted = frozenset(statuses) or None
     while rows := engine.kit.journal.rows("run", statuses=wanted, after_key=after):
         after = rows[-1].key.key
-        for row in rows:
-            yield RunRow.model_validate_json(row.body)
+        yield from engine.book.runs(rows)
 
 
 def run_state(engine: Engine, name: str) -> RunState:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import click
 
-from amends.surfaces.cli.app import COMMANDS, root
+from amends.surfaces.cli.app import COMMANDS, FOUND, root
 from amends.surfaces.cli.exits import MEANING
 
 _WIDTH = 100
@@ -32,7 +32,7 @@ policies: they work while those are broken.
 def reference() -> str:
     """The whole document: exit codes, then the help of every command of this distribution."""
     context = click.Context(root, info_name="amends", terminal_width=_WIDTH, max_content_width=_WIDTH)
-    parts = [_HEAD, _exit_codes(), *(_section(context, name) for name in COMMANDS)]
+    parts = [_HEAD, _exit_codes(), *(_section(context, name) for name in (*COMMANDS, *FOUND))]
     return "\n".join(parts)
 
 
@@ -44,7 +44,7 @@ def _exit_codes() -> str:
 def _section(context: click.Context, name: str) -> str:
     command = root.get_command(context, name)
     if command is None:
-        raise KeyError(name)
+        raise KeyError(f"no command `{name}`: install the distribution again")
     helps = "\n".join(_helps(click.Context(command, info_name=name, parent=context)))
     return f"## `amends {name}`\n\n{helps}"
 

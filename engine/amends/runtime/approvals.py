@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amends.core import events as e
 from amends.core.canonical import Json
 from amends.core.contract import Phase
@@ -19,14 +21,14 @@ _S = ActionStatus
 _UNDO_APPROVAL_SECONDS = 86_400.0
 
 
+@dataclass(frozen=True)
 class Approvals:
     """Questions to people and their answers."""
 
-    def __init__(self, kit: Kit, book: Book, policy: Policy, escalations: Escalations) -> None:
-        self._kit = kit
-        self._book = book
-        self._policy = policy
-        self._escalations = escalations
+    kit: Kit
+    book: Book
+    policy: Policy
+    escalations: Escalations
 
     def ask_or_deny(
         self,
@@ -50,21 +52,21 @@ class Approvals:
             reason = "; ".join(decision.reasons) or decision.code
             return [*drafts, Draft(e.ActionDenied(code=decision.code, reason=reason), action_id)]
 
-        return self._book.record(run_id, decide, epoch=epoch, allowed=allowed)
+        return self.book.record(run_id, decide, epoch=epoch, allowed=allowed)
 
     def asked(self, state: RunState, action: ActionRow, decision: Decision, phase: Phase) -> Draft:
         """The question to people about one action, bound to exactly what is shown (rule 30)."""
         release = action.contract.release
         ttl = release.approval_ttl_seconds if release else _UNDO_APPROVAL_SECONDS
-        now = max(self._kit.clock.now_us(), state.run.ledger_us)
+        now = max(self.kit.clock.now_us(), state.run.ledger_us)
         body = e.ApprovalAsked(
-            approval_id=self._kit.ids.new(),
+            approval_id=self.kit.ids.new(),
             phase=phase,
             tier=decision.tier or 1,
             roles=decision.roles,
             reasons=decision.reasons,
             shown=shown_to_people(state, action, phase),
-            digest=self._policy.binding(state.run, action, phase),
+            digest=self.policy.binding(state.run, action, phase),
             content_digest=action.content_digest,
             expires_us=now + microseconds(ttl),
         )
@@ -76,9 +78,19 @@ class Approvals:
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
             drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action_id)]
-            return [*drafts, *self._escalations.parked(state, action, ParkedCause.POLICY_CHANGED, _why(decision))]
+            return [*drafts, *self.escalations.parked(state, action, ParkedCause.POLICY_CHANGED, _why(decision))]
 
-        return self._book.record(run_id, decide, epoch=epoch)
+        return self.book.record(run_id, decide, epoch=epoch)
+
+    def void(self, run_id: str, action_id: str, epoch: int) -> RunState:
+        """What was approved has changed: the yes counts no more, and people are asked about what it is now."""
+
+        def decide(state: RunState) -> list[Draft]:
+            approval_id = state.actions[action_id].approval_id
+            closed = e.ApprovalClosed(approval_id=approval_id, how="voided", comment="its content has changed")
+            return [Draft(closed, action_id)]
+
+        return self.book.record(run_id, decide, epoch=epoch)
 
     # --- answering ----------------------------------------------------------------------------------------
 
@@ -86,7 +98,7 @@ class Approvals:
         self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", digest: str = ""
     ) -> RunState:
         """One person's yes. Raises `Conflict` if the question is closed, `CallerError` if they may not answer it."""
-        person = self._kit.people.get(by)
+        person = self.kit.people.get(by)
         if person is None:
             raise UnknownName(
                 f"`{by}` is not a person of this project", hint="add `[people.<name>]` with roles and tier"
@@ -114,10 +126,10 @@ class Approvals:
                 comment=comment,
                 digest=row.digest,
             )
-            woken = self._escalations.waking(state, "a person approved", by)
+            woken = self.escalations.waking(state, "a person approved", by)
             return [Draft(given, row.action_id), *self._approved_compensation(state, row, by), *woken]
 
-        return self._book.record(run_id, decide)
+        return self.book.record(run_id, decide)
 
     def _approved_compensation(self, state: RunState, row: ApprovalRow, by: str) -> list[Draft]:
         """A yes to a compensation reopens the parked forward action."""
@@ -126,7 +138,7 @@ class Approvals:
         if row.phase != "undo" or forward is None or forward.status is not _S.NEEDS_HUMAN:
             return []
         drafts = [Draft(e.ActionReopened(reason="compensation approved", by=by), forward.action_id)]
-        return drafts + self._escalations.closed(state, forward.action_id, "approve", by)
+        return drafts + self.escalations.closed(state, forward.action_id, "approve", by)
 
     def reject(
         self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", roll_back: bool = False
@@ -148,21 +160,21 @@ class Approvals:
             if action.status is _S.AWAITING_APPROVAL and row.phase in {"forward", "release"}:
                 drafts.append(Draft(e.ActionWithdrawn(reason="refused by a person", by=by), row.action_id))
             back = _turning_back(state, action, roll_back=roll_back, by=by)
-            return [*drafts, *(back or self._escalations.waking(state, "a person said no", by))]
+            return [*drafts, *(back or self.escalations.waking(state, "a person said no", by))]
 
-        return self._book.record(run_id, decide)
+        return self.book.record(run_id, decide)
 
     def expire(self, run_id: str, epoch: int | None) -> RunState:
         """Close what nobody answered in time; a timer never approves (rule 30)."""
 
         def decide(state: RunState) -> list[Draft]:
-            now = max(self._kit.clock.now_us(), state.run.ledger_us)
+            now = max(self.kit.clock.now_us(), state.run.ledger_us)
             late = [row for row in state.approvals.values() if row.status == "pending" and now >= row.expires_us]
             drafts = [Draft(e.ApprovalClosed(approval_id=r.approval_id, how="expired"), r.action_id) for r in late]
             gates = [move for r in late for move in _turning_back(state, state.actions[r.action_id])]
             return [*drafts, *gates[:1]]
 
-        return self._book.record(run_id, decide, epoch=epoch)
+        return self.book.record(run_id, decide, epoch=epoch)
 
     def withdraw(self, run_id: str, action_id: str, *, by: str) -> RunState:
         """Take a queued item out of the outbox, unsent; a question about it is closed. Raises `Conflict`."""
@@ -178,7 +190,7 @@ class Approvals:
                 drafts.append(Draft(closed, action_id))
             return drafts
 
-        return self._book.record(run_id, decide)
+        return self.book.record(run_id, decide)
 
     def _pending(self, state: RunState, approval_id: str) -> ApprovalRow:
         row = state.approvals.get(approval_id)
@@ -191,7 +203,7 @@ class Approvals:
                 status=row.status,
                 by=row.by,
             )
-        if self._kit.clock.now_us() >= row.expires_us:
+        if self.kit.clock.now_us() >= row.expires_us:
             raise Conflict("this question has expired", hint="it is asked again if it is still needed")
         return row
 

@@ -33,7 +33,7 @@ from amends.core.rows import (
     RunState,
 )
 from amends.core.status import RunStatus
-from amends.ports.journal import Commit, CommitAnswer, EventRecord, Refused, RowKey, RowWrite, StoredRow, seal
+from amends.ports.journal import Commit, EventRecord, Refused, RowKey, RowWrite, StoredRow, seal
 from amends.runtime.kit import Kit
 
 _ATTEMPTS = 50
@@ -111,13 +111,30 @@ class Book:
         return known if stored.body == known.run.model_dump_json() else None
 
     def last_known(self, run_id: str) -> RunState:
-        """The newest state this process has seen, without asking the journal."""
+        """The newest state this process has seen, without asking the journal if it can be helped."""
         with self._lock:
-            return self._cache[run_id]
+            known = self._cache.get(run_id)
+        return known or self.state(run_id)
 
-    def open(self, run_id: str, body: e.RunOpened, *, forbidden: Sequence[RowKey] = ()) -> RunState:
-        """Record a new run. Raises `Conflict` if tenant, workflow and key already name one."""
+    def runs(self, rows: Iterable[StoredRow]) -> list[RunRow]:
+        """The runs that can be read back; each of the others is quarantined and stops none of them (rule 16)."""
+        found: list[RunRow] = []
+        for row in rows:
+            try:
+                found.append(RunRow.model_validate_json(row.body))
+            except ValidationError as error:
+                self._quarantine(row.run_id, str(error).splitlines()[0])
+        return found
+
+    def open(self, run_id: str, body: e.RunOpened, *then: Decide) -> RunState:
+        """Record a new run and, in the same commit, what `then` decides, one after the other.
+
+        Raises `Conflict` if tenant, workflow and key already name one.
+        """
         state, records = self._extend(None, run_id, [Draft(body)], epoch=1)
+        for decide in then:
+            state, more = self._extend(state, run_id, decide(state), epoch=1)
+            records += more
         claim = next(iter(state.claims.values()))
         command = Commit(
             stream=run_id,
@@ -125,7 +142,6 @@ class Book:
             events=records,
             rows=self._writes(None, state),
             expected_versions={RowKey("claim", claim.claim): 0},
-            forbidden=forbidden,
         )
         answer = self._kit.journal.commit(command)
         if isinstance(answer, Refused):
@@ -168,7 +184,7 @@ class Book:
                     forbidden=tuple(forbidden),
                     wanted=wanted,
                 )
-                answer = self._commit(run_id, command)
+                answer = self._kit.journal.commit(command)
                 if not isinstance(answer, Refused):
                     return self._remember(run_id, after)
                 state = self.state(run_id)
@@ -178,13 +194,6 @@ class Book:
                 f"run `{run_id}` changed under {_ATTEMPTS} attempts to write",
                 hint="another driver writes without pause; look at `amends runs show`",
             )
-
-    def _commit(self, run_id: str, command: Commit) -> CommitAnswer:
-        try:
-            return self._kit.journal.commit(command)
-        except Exception:
-            self.forget(run_id)
-            raise
 
     def forget(self, run_id: str) -> None:
         """Read the run anew next time: another process may have written."""

@@ -60,6 +60,12 @@ class Claims:
             raise self._conflict(self._book.state(run_id).run) from None
         return self.adopt(Session(run_id, state.run.epoch, until))
 
+    def keep(self, session: Session) -> None:
+        """Renew a lease of which less than half is left, for a driver whose heartbeat is slower than its work."""
+        left = session.lease_until_us - self._kit.clock.now_us()
+        if not session.closed and left < self._kit.lease_us // 2:
+            self._renew(session)
+
     def release(self, session: Session) -> None:
         """Let go, so that the next driver needs no proof of death."""
         with self._lock:

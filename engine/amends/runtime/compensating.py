@@ -7,7 +7,7 @@ only after another one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from amends.core import events as e
 from amends.core import outcomes
@@ -33,33 +33,23 @@ _S = ActionStatus
 UNDOING = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
 
 
+@dataclass(frozen=True)
 class Compensator:
     """Takes effects back, one action at a time."""
 
-    def __init__(
-        self,
-        kit: Kit,
-        book: Book,
-        policy: Policy,
-        flights: Flights,
-        looker: Looker,
-        approvals: Approvals,
-        escalations: Escalations,
-        sending: Sending,
-    ) -> None:
-        self._kit = kit
-        self._book = book
-        self._policy = policy
-        self._flights = flights
-        self._looker = looker
-        self._approvals = approvals
-        self._escalations = escalations
-        self._sending = sending
+    kit: Kit
+    book: Book
+    policy: Policy
+    flights: Flights
+    looker: Looker
+    approvals: Approvals
+    escalations: Escalations
+    sending: Sending
 
     def compensate(self, session: Session, action_id: str) -> None:
         """Look, choose the rung by what is seen, authorize, intend, undo, verify. Every ending is recorded."""
-        self._kit.progress.reached("before_undo", session.run_id, action_id)
-        observation = self._looker.observe(session.run_id, action_id, session.epoch, "before_undo")
+        self.kit.progress.reached("before_undo", session.run_id, action_id)
+        observation = self.looker.observe(session.run_id, action_id, session.epoch, "before_undo")
         if observation is None:
             return
         state = self._seen_before(session, action_id, observation)
@@ -76,7 +66,7 @@ class Compensator:
             self._let_stand(session, action_id, rung)
         else:
             self._undo(session, state, action, rung, undo, observation)
-        self._kit.progress.reached("after_undo", session.run_id, action_id)
+        self.kit.progress.reached("after_undo", session.run_id, action_id)
 
     # --- before -------------------------------------------------------------------------------------------
 
@@ -89,12 +79,12 @@ class Compensator:
                 how: undo_drafts.How = "nothing_to_undo" if nothing and action.after_image else "already_gone"
                 drafts.append(Draft(undo_drafts.verified(action, None, observation, how, self._now(state)), action_id))
             elif observation.seen == "diverged":
-                drafts += self._escalations.parked(
+                drafts += self.escalations.parked(
                     state, action, ParkedCause.DIVERGED, observation.detail or "somebody changed it since"
                 )
             return drafts
 
-        return self._book.record(session.run_id, decide, epoch=session.epoch)
+        return self.book.record(session.run_id, decide, epoch=session.epoch)
 
     def _may_undo(self, action: ActionRow, observation: Observation) -> bool:
         """Only on evidence of presence, or where the inverse is harmless when absent (rule 17)."""
@@ -118,14 +108,14 @@ class Compensator:
     def _rung(self, action: ActionRow, undo: ActionRow | None, observation: Observation) -> Alternative | None:
         if undo is not None:
             return action.contract.undo_alternative(undo.rung)
-        rung = next_rung(action, observation.state, self._kit.clock.now_us())
+        rung = next_rung(action, observation.state, self.kit.clock.now_us())
         if rung is not None or action.outcome is not Outcome.UNKNOWN:
             return rung
-        harmless = [r for r in unexpired_rungs(action, self._kit.clock.now_us()) if r.harmless_when_absent]
+        harmless = [r for r in unexpired_rungs(action, self.kit.clock.now_us()) if r.harmless_when_absent]
         return next((r for r in harmless if r.name not in action.tried_rungs), None)
 
     def _park(self, session: Session, action_id: str, cause: ParkedCause, detail: str) -> None:
-        self._escalations.park(session.run_id, action_id, cause, detail, session.epoch)
+        self.escalations.park(session.run_id, action_id, cause, detail, session.epoch)
 
     def _let_stand(self, session: Session, action_id: str, rung: Alternative) -> None:
         """The last rung says: leave it, and tell the people concerned."""
@@ -136,7 +126,7 @@ class Compensator:
             ),
             Draft(e.ActionAccepted(by=f"contract:{rung.name}"), action_id),
         ]
-        self._book.record(session.run_id, lambda _: drafts, epoch=session.epoch)
+        self.book.record(session.run_id, lambda _: drafts, epoch=session.epoch)
 
     # --- the undo -----------------------------------------------------------------------------------------
 
@@ -150,8 +140,8 @@ class Compensator:
         observation: Observation,
     ) -> None:
         approval = state.approvals.get(undo.approval_id) if undo else None
-        decision = self._policy.undo(state, action, rung, approval, residue=action.outcome is Outcome.FAILED)
-        undo_id = undo.action_id if undo else self._kit.ids.new()
+        decision = self.policy.undo(state, action, rung, approval, residue=action.outcome is Outcome.FAILED)
+        undo_id = undo.action_id if undo else self.kit.ids.new()
         if not decision.allowed:
             self._not_allowed(session, action, rung, undo_id, decision, approval)
             return
@@ -181,14 +171,14 @@ class Compensator:
             drafts.append(Draft(e.DecisionRecorded(phase="undo", decision=decision), undo_id))
             if decision.verdict == "needs_approval" and (approval is None or approval.status != "pending"):
                 after = undo_drafts.row(state, forward, rung, undo_id)
-                drafts.append(self._approvals.asked(state, after, decision, "undo"))
+                drafts.append(self.approvals.asked(state, after, decision, "undo"))
                 detail = f"needs approval of tier {decision.tier}: {words} ({versions})"
             else:
                 drafts.append(Draft(e.ActionDenied(code=decision.code, reason=words), undo_id))
                 detail = f"policy denied the compensation: {words} ({versions})"
-            return [*drafts, *self._escalations.parked(state, forward, cause, detail)]
+            return [*drafts, *self.escalations.parked(state, forward, cause, detail)]
 
-        self._book.record(session.run_id, decide, epoch=session.epoch)
+        self.book.record(session.run_id, decide, epoch=session.epoch)
 
     def _intend(
         self,
@@ -209,7 +199,7 @@ class Compensator:
             intent = e.IntentRecorded(
                 attempt=undo.attempt + 1,
                 idempotency_key=undo_drafts.key(forward, undo),
-                deadline_us=self._kit.clock.now_us() + microseconds(limits.timeout_seconds),
+                deadline_us=self.kit.ledger_now_us(state.run) + microseconds(limits.timeout_seconds),
                 before_image=forward.after_image,
                 approval_id=approval.approval_id if approval and approval.status == "approved" else "",
             )
@@ -220,38 +210,38 @@ class Compensator:
                 Draft(e.CompensationStarted(undo=undo_id, rung=rung.name), action_id),
             ]
 
-        self._book.record(session.run_id, decide, epoch=session.epoch, allowed=UNDOING)
+        self.book.record(session.run_id, decide, epoch=session.epoch, allowed=UNDOING)
 
     def _send(
         self, session: Session, action_id: str, undo_id: str, rung: Alternative, observation: Observation
     ) -> None:
-        state = self._book.state(session.run_id)
+        state = self.book.state(session.run_id)
         forward, undo = state.actions[action_id], state.actions[undo_id]
         call = self._call(session, forward, undo, rung, observation)
         send = self._send_of(forward, rung)
-        flight = self._flights.launch(
-            lambda: classified(send, call, self._kit.clock.now_us, forward), f"undo-{undo_id[-6:]}"
+        flight = self.flights.launch(
+            lambda: classified(send, call, self.kit.clock.now_us, forward), f"undo-{undo_id[-6:]}"
         )
         try:
             body = flight.result(timeout=call.timeout_seconds + 5.0)
         except TimeoutError:
             body = outcomes.lost(
-                at_us=self._kit.clock.now_us(), code="timeout", detail="the undo did not return in time"
+                at_us=self.kit.clock.now_us(), code="timeout", detail="the undo did not return in time"
             )
         body = undo_drafts.claimed(body)
-        self._book.record(session.run_id, lambda _: [Draft(body, undo_id)], epoch=session.epoch)
+        self.book.record(session.run_id, lambda _: [Draft(body, undo_id)], epoch=session.epoch)
         if body.outcome is Outcome.UNKNOWN:
             self.verify(session, action_id)
 
     def _call(
         self, session: Session, forward: ActionRow, undo: ActionRow, rung: Alternative, observation: Observation
     ) -> Call:
-        offer = self._kit.catalog.get(forward.contract.capability)
-        question = self._flights.question(forward, offer)
+        offer = self.kit.catalog.get(forward.contract.capability)
+        question = self.flights.question(forward, offer)
         return call_of(
             question,
             deadline_us=undo.deadline_us or 0,
-            still_wanted=lambda: self._sending.may_send(session, undo, UNDOING),
+            still_wanted=lambda: self.sending.may_send(session, undo, UNDOING),
             rung=rung.name,
             undo_key=undo.idempotency_key,
             undo_marker=undo.action_id,
@@ -260,20 +250,20 @@ class Compensator:
 
     def _send_of(self, forward: ActionRow, rung: Alternative) -> Callable[[Call], Receipt]:
         if rung.undo == "own":
-            return self._kit.catalog.get(forward.contract.capability).capability.undo
-        other = self._kit.catalog.get(rung.undo).capability
+            return self.kit.catalog.get(forward.contract.capability).capability.undo
+        other = self.kit.catalog.get(rung.undo).capability
         args = undo_drafts.inputs(forward, rung)
         return lambda call: other.do(replace(call, args=args, marker=call.undo_marker, idempotency_key=call.undo_key))
 
     def _now(self, state: RunState) -> int:
-        return max(self._kit.clock.now_us(), state.run.ledger_us)
+        return max(self.kit.clock.now_us(), state.run.ledger_us)
 
     # --- after --------------------------------------------------------------------------------------------
 
     def verify(self, session: Session, action_id: str) -> None:
         """The separate read after an undo: only `absent` makes it compensated (rule 18)."""
-        self._kit.progress.reached("before_verify", session.run_id, action_id)
-        observation = self._looker.observe(session.run_id, action_id, session.epoch, "verify_undone")
+        self.kit.progress.reached("before_verify", session.run_id, action_id)
+        observation = self.looker.observe(session.run_id, action_id, session.epoch, "verify_undone")
         if observation is None:
             return
 
@@ -286,8 +276,8 @@ class Compensator:
             drafts.append(Draft(e.ProbeSent(purpose="verify_undone", number=undo.probes + 1), undo.action_id))
             return [*drafts, *self._after_look(state, forward, undo, observation)]
 
-        self._book.record(session.run_id, decide, epoch=session.epoch)
-        self._kit.progress.reached("after_verify", session.run_id, action_id)
+        self.book.record(session.run_id, decide, epoch=session.epoch)
+        self.kit.progress.reached("after_verify", session.run_id, action_id)
 
     def _after_look(
         self, state: RunState, forward: ActionRow, undo: ActionRow, observation: Observation
@@ -301,7 +291,7 @@ class Compensator:
                 ]
             case "diverged":
                 detail = observation.detail or "the system is in neither state after the undo"
-                return self._escalations.parked(state, forward, ParkedCause.DIVERGED, detail)
+                return self.escalations.parked(state, forward, ParkedCause.DIVERGED, detail)
             case "applied" | "many" if now >= settle_over_at_us(forward, undo):
                 return [Draft(undo_drafts.seen(Outcome.FAILED, now, "still_applied"), undo.action_id)]
             case _:
@@ -309,7 +299,7 @@ class Compensator:
 
     def late_check(self, session: Session, action_id: str) -> None:
         """One more look at `call deadline + settle`: something may have landed after the verified undo (rule 18)."""
-        observation = self._looker.observe(session.run_id, action_id, session.epoch, "late_check")
+        observation = self.looker.observe(session.run_id, action_id, session.epoch, "late_check")
         if observation is None:
             return
 
@@ -324,4 +314,4 @@ class Compensator:
                 drafts.append(Draft(e.LateCheckDone(seen="inconclusive" if told else "absent"), action_id))
             return drafts
 
-        self._book.record(session.run_id, decide, epoch=session.epoch)
+        self.book.record(session.run_id, decide, epoch=session.epoch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from amends.core import correction
 from amends.core import events as e
 from amends.core.canonical import Json, digest
@@ -22,37 +24,29 @@ _S = ActionStatus
 POSTING = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
 
 
+@dataclass(frozen=True)
 class Corrections:
     """Composes, authorizes and posts corrections; a correction is an action like any other."""
 
-    def __init__(
-        self,
-        kit: Kit,
-        book: Book,
-        policy: Policy,
-        approvals: Approvals,
-        escalations: Escalations,
-        sending: Sending,
-    ) -> None:
-        self._kit = kit
-        self._book = book
-        self._policy = policy
-        self._approvals = approvals
-        self._escalations = escalations
-        self._sending = sending
+    kit: Kit
+    book: Book
+    policy: Policy
+    approvals: Approvals
+    escalations: Escalations
+    sending: Sending
 
     def correct(self, session: Session, place: str, action_id: str = "") -> None:
         """Post the note for a place: a new revision, or the one recorded as `action_id`."""
         if not action_id:
             action_id = self._register(session, place)
-        state = self._book.state(session.run_id)
+        state = self.book.state(session.run_id)
         action = state.actions[action_id]
         if action.status not in {_S.PLANNED, _S.AWAITING_APPROVAL, _S.FAILED}:
             return
         approval = state.approvals.get(action.approval_id)
-        decision = self._policy.correct(state.run, subject_of(action), approval)
+        decision = self.policy.correct(state.run, subject_of(action), approval)
         if decision.verdict == "needs_approval":
-            self._approvals.ask_or_deny(session.run_id, action_id, decision, "correct", session.epoch)
+            self.approvals.ask_or_deny(session.run_id, action_id, decision, "correct", session.epoch)
             return
         if not decision.allowed:
             self._denied(session, action_id, decision.code)
@@ -60,8 +54,8 @@ class Corrections:
         self._post(session, action_id, Draft(e.DecisionRecorded(phase="correct", decision=decision), action_id))
 
     def _register(self, session: Session, place: str) -> str:
-        action_id = self._kit.ids.new()
-        offer = self._kit.catalog.corrector(place)
+        action_id = self.kit.ids.new()
+        offer = self.kit.catalog.corrector(place)
 
         def decide(state: RunState) -> list[Draft]:
             note = correction.compose(state, place)
@@ -70,10 +64,10 @@ class Corrections:
             if offer is None:
                 row = planned_row(state.run, action_id, state.run.head + 1, state.run.ledger_us, planned)
                 detail = f"no enabled adapter posts at `{place}`: tell the people there yourself"
-                drafts += self._escalations.parked(state, row, ParkedCause.ADAPTER_UNAVAILABLE, detail)
+                drafts += self.escalations.parked(state, row, ParkedCause.ADAPTER_UNAVAILABLE, detail)
             return drafts
 
-        self._book.record(session.run_id, decide, epoch=session.epoch, allowed=POSTING)
+        self.book.record(session.run_id, decide, epoch=session.epoch, allowed=POSTING)
         return action_id
 
     def _planned(self, note: correction.Correction, offer: Offer | None) -> e.ActionPlanned:
@@ -101,26 +95,26 @@ class Corrections:
 
     def _denied(self, session: Session, action_id: str, code: str) -> None:
         detail = f"policy denied the correction: {code}"
-        self._escalations.park(session.run_id, action_id, ParkedCause.DENIED, detail, session.epoch)
+        self.escalations.park(session.run_id, action_id, ParkedCause.DENIED, detail, session.epoch)
 
     def _post(self, session: Session, action_id: str, decided: Draft) -> None:
-        self._kit.progress.reached("before_correction", session.run_id, action_id)
+        self.kit.progress.reached("before_correction", session.run_id, action_id)
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
             intent = e.IntentRecorded(
                 attempt=action.attempt + 1,
                 idempotency_key=idempotency_key(action.run_id, action.kind, action.slot, action.generation),
-                deadline_us=self._kit.clock.now_us() + microseconds(action.contract.limits.timeout_seconds),
+                deadline_us=self.kit.ledger_now_us(state.run) + microseconds(action.contract.limits.timeout_seconds),
                 approval_id=action.approval_id,
             )
             return [decided, Draft(intent, action_id)]
 
-        self._book.record(session.run_id, decide, epoch=session.epoch, allowed=POSTING)
-        flight = self._sending.send(session, action_id, lambda: True, allowed=POSTING)
-        timeout = self._book.last_known(session.run_id).actions[action_id].contract.limits.timeout_seconds
+        self.book.record(session.run_id, decide, epoch=session.epoch, allowed=POSTING)
+        flight = self.sending.send(session, action_id, lambda: True, allowed=POSTING)
+        timeout = self.book.last_known(session.run_id).actions[action_id].contract.limits.timeout_seconds
         try:
             flight.result(timeout=timeout + 5.0)
         except TimeoutError:
-            self._sending.give_up_waiting(session, action_id, "timeout")
-        self._kit.progress.reached("after_correction", session.run_id, action_id)
+            self.sending.give_up_waiting(session, action_id, "timeout")
+        self.kit.progress.reached("after_correction", session.run_id, action_id)

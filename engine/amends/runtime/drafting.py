@@ -8,7 +8,7 @@ from amends.core.errors import InvalidInput
 from amends.core.identity import claim_of, idempotency_key
 from amends.core.order import inputs_from
 from amends.core.redaction import redact
-from amends.core.rows import ActionRow, RunState
+from amends.core.rows import ActionRow, RunRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import ActionKind
 from amends.runtime.asking import Subject
@@ -43,26 +43,28 @@ def planned(
     )
 
 
-def first_intent(kit: Kit, run_id: str, resolved: Resolved, prepared: Prepared, generation: int) -> e.IntentRecorded:
+def first_intent(kit: Kit, run: RunRow, resolved: Resolved, prepared: Prepared, generation: int) -> e.IntentRecorded:
     """The intent of a call that was never sent."""
     return e.IntentRecorded(
         attempt=1,
-        idempotency_key=idempotency_key(run_id, ActionKind.DO, resolved.slot, generation),
-        deadline_us=kit.clock.now_us() + microseconds(resolved.contract.limits.timeout_seconds),
+        idempotency_key=idempotency_key(run.run_id, ActionKind.DO, resolved.slot, generation),
+        deadline_us=kit.ledger_now_us(run) + microseconds(resolved.contract.limits.timeout_seconds),
         before_image=normalise_map(prepared.before),
         allocated=normalise_map(prepared.allocated),
         content_digest=prepared.content_digest,
     )
 
 
-def next_intent(kit: Kit, action: ActionRow, prepared: Prepared | None, approval_id: str = "") -> e.IntentRecorded:
+def next_intent(
+    kit: Kit, run: RunRow, action: ActionRow, prepared: Prepared | None, approval_id: str = ""
+) -> e.IntentRecorded:
     """The intent of a registered action: released from the outbox or a gate, or sent again under the same key."""
     read = prepared or Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
     return e.IntentRecorded(
         attempt=action.attempt + 1,
         idempotency_key=action.idempotency_key
         or idempotency_key(action.run_id, action.kind, action.slot, action.generation),
-        deadline_us=kit.clock.now_us() + microseconds(action.contract.limits.timeout_seconds),
+        deadline_us=kit.ledger_now_us(run) + microseconds(action.contract.limits.timeout_seconds),
         before_image=normalise_map(read.before),
         allocated=normalise_map(read.allocated),
         content_digest=read.content_digest,

@@ -17,6 +17,7 @@ from amends.core.status import ActionStatus, RunStatus
 from amends.core.steps import Facts, Plan, Step
 from amends.runtime.approvals import Approvals
 from amends.runtime.book import Book, Draft
+from amends.runtime.claiming import Claims
 from amends.runtime.compensating import Compensator
 from amends.runtime.correcting import Corrections
 from amends.runtime.escalations import Escalations
@@ -42,10 +43,12 @@ class Driver:
     corrections: Corrections
     approvals: Approvals
     escalations: Escalations
+    claims: Claims
 
     def drive(self, session: Session, wait_until_us: int = 0) -> RunState:
         """Go on until the run settles, needs a person, or nothing is due before `wait_until_us` (ledger time)."""
         while True:
+            self.claims.keep(session)
             self.approvals.expire(session.run_id, session.epoch)
             state = self.book.state(session.run_id)
             if state.run.status not in _DRIVEN:
@@ -159,22 +162,13 @@ class Driver:
         if in_flight.status is _S.RUNNING:
             self.looker.lost(session.run_id, in_flight.action_id, session.epoch)
         elif outcomes.folded_late(action, at_us=state.run.ledger_us) is not None:
-            self._fold_late(session, action.action_id)
+            self.looker.fold_late(session.run_id, action.action_id, session.epoch)
         elif step.purpose == "verify_undone":
             self.compensator.verify(session, action.action_id)
         elif step.purpose == "late_check":
             self.compensator.late_check(session, action.action_id)
         else:
             self.looker.reconcile(session.run_id, action.action_id, session.epoch, step.purpose)
-
-    def _fold_late(self, session: Session, action_id: str) -> None:
-        def decide(state: RunState) -> list[Draft]:
-            action = state.actions[action_id]
-            now = max(self.kit.clock.now_us(), state.run.ledger_us)
-            folded = outcomes.folded_late(action, at_us=now)
-            return [] if folded is None else [Draft(folded, action_id)]
-
-        self.book.record(session.run_id, decide, epoch=session.epoch)
 
 
 def _reason_of(to: RunStatus) -> str:

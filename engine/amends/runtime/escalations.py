@@ -10,7 +10,7 @@ from amends.core.canonical import Json
 from amends.core.errors import Conflict, InvalidInput, UnknownName
 from amends.core.rows import ActionRow, EscalationRow, RunState
 from amends.core.schedule import microseconds
-from amends.core.status import ActionStatus, ParkedCause, RunStatus
+from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.kit import Kit
 
@@ -191,6 +191,14 @@ class Escalations:
             if item.action_id == action_id and item.status != "resolved"
         ]
 
+    def heard(self, state: RunState, action: ActionRow, folded: e.OutcomeRecorded) -> list[Draft]:
+        """Evidence settles an action: its open items are closed, and a run that waited for it goes on (rule 22)."""
+        drafts = [Draft(folded, action.action_id)]
+        if action.status is not _S.NEEDS_HUMAN or folded.outcome is Outcome.UNKNOWN:
+            return drafts
+        drafts += self.closed(state, action.action_id, "late_evidence", evidence=folded.evidence.detail)
+        return [*drafts, *self.waking(state, "late evidence settles what was in doubt")]
+
     # --- bounds -------------------------------------------------------------------------------------------
 
     def queue_full(self) -> bool:
@@ -230,7 +238,7 @@ def _evidence(action: ActionRow) -> dict[str, Json]:
     if action.observation is not None:
         facts["observed"] = action.observation.seen
     for name in action.contract.escalation.evidence_fields:
-        facts[name] = action.effect.get(name, action.args.get(name))
+        facts.setdefault(name, action.effect.get(name, action.args.get(name)))
     return facts
 
 

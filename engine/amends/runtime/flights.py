@@ -14,7 +14,8 @@ from dataclasses import fields
 from typing import TypeVar
 
 from amends.core import outcomes
-from amends.core.errors import AmendsError
+from amends.core.canonical import canonical_bytes, normalise_map
+from amends.core.errors import AmendsError, InvalidInput
 from amends.core.events import OutcomeRecorded
 from amends.core.evidence import Observation
 from amends.core.rows import ActionRow
@@ -71,7 +72,9 @@ class Flights:
         """One read, bounded in time; whatever goes wrong is `inconclusive`."""
         flight = self.launch(lambda: ask(question), f"probe-{question.action_id[-6:]}")
         try:
-            return flight.result(timeout=question.timeout_seconds + 1.0)
+            seen = flight.result(timeout=question.timeout_seconds + 1.0)
+            canonical_bytes(seen.model_dump(mode="json"))
+            return seen
         except TimeoutError:
             return Observation(seen="inconclusive", detail="no answer in time")
         except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
@@ -81,11 +84,18 @@ class Flights:
 def classified(
     send: Callable[[Call], Receipt], call: Call, at_us: Callable[[], int], action: ActionRow
 ) -> OutcomeRecorded:
-    """Make the call and say what its answer proves: the one place where an exception becomes an outcome (rule 3)."""
+    """Make the call and say what its answer proves: the one place where an exception becomes an outcome (rule 3).
+
+    The last check is made here too, whether or not the adapter makes it. An answer that the ledger cannot hold is
+    none: the call was made, so it is unknown.
+    """
     try:
+        if not call.still_wanted():
+            return outcomes.not_sent(at_us=at_us(), code="not_wanted", detail="it was no longer wanted")
         receipt = send(call)
         if inspect.isawaitable(receipt):  # an adapter may write `async def do`
             receipt = asyncio.run(_awaited(receipt))
+        return _received(receipt, action, at_us())
     except NotSent as error:
         return outcomes.not_sent(at_us=at_us(), code=error.code, detail=describe(error))
     except Refused as error:
@@ -98,29 +108,34 @@ def classified(
         )
     except BaseException as error:  # noqa: BLE001 - unknown until proven otherwise, whatever it is called
         return outcomes.lost(at_us=at_us(), code=code_of(error), detail=describe(error))
-    return _received(receipt, action, at_us())
 
 
 async def _awaited(receipt: Awaitable[Receipt]) -> Receipt:
     return await receipt
 
 
-def _received(receipt: Receipt, action: ActionRow, at_us: int) -> OutcomeRecorded:
+def _received(receipt: object, action: ActionRow, at_us: int) -> OutcomeRecorded:
+    """Raises for what is no receipt, and `InvalidInput` for what cannot be recorded."""
     match receipt:
         case Done():
-            return outcomes.answered(
+            body = outcomes.answered(
                 action.contract,
                 at_us=at_us,
                 reference=receipt.reference,
-                effect=receipt.effect,
-                output=receipt.output or receipt.effect,
-                after=receipt.after,
+                effect=normalise_map(receipt.effect),
+                output=normalise_map(receipt.output or receipt.effect),
+                after=normalise_map(receipt.after),
                 parts=receipt.parts,
             )
         case Accepted():
-            return outcomes.accepted(
-                at_us=at_us, operation=receipt.operation, effect=receipt.effect, reference=receipt.reference
+            effect = normalise_map(receipt.effect)
+            body = outcomes.accepted(
+                at_us=at_us, operation=receipt.operation, effect=effect, reference=receipt.reference
             )
+        case _:
+            raise InvalidInput(f"the adapter answered `{type(receipt).__name__}`, no receipt", hint="return `Done`")
+    canonical_bytes(body.model_dump(mode="json"))
+    return body
 
 
 def code_of(error: BaseException) -> str:
@@ -134,8 +149,11 @@ def code_of(error: BaseException) -> str:
 
 def describe(error: BaseException) -> str:
     """The error in words, bounded; secrets are masked when it is written."""
-    text = error.message if isinstance(error, AmendsError) else str(error)
-    return (text or type(error).__name__)[:500]
+    try:
+        text = error.message if isinstance(error, AmendsError) else str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot be put into words is still told by its class
+        text = ""
+    return (text or type(error).__name__)[:500].encode("utf-8", "replace").decode()
 
 
 def call_of(

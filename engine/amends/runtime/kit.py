@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from amends.config import EngineSettings, PersonSettings
 from amends.core.contract import Contract
 from amends.core.errors import ConfigError, UnknownName
-from amends.core.rows import ActionRow
+from amends.core.rows import ActionRow, RunRow
 from amends.core.schedule import microseconds
 from amends.ports.authorizer import Authorizer
 from amends.ports.journal import Journal
@@ -107,6 +107,10 @@ class Kit:
     agent_roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     notifiers: tuple[Notifier, ...] = ()
     service: str = "recovery"
+
+    def ledger_now_us(self, run: RunRow) -> int:
+        """Ledger time: the clock's, but never before what the run has recorded (rule 4)."""
+        return max(self.clock.now_us(), run.ledger_us)
 
     @property
     def skew_us(self) -> int:

@@ -8,8 +8,10 @@ from amends.core import events as e
 from amends.core import outcomes
 from amends.core.errors import UnknownName
 from amends.core.evidence import Evidence
+from amends.core.identity import run_claim
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
+from amends.ports.journal import RowKey
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
 from amends.runtime.escalations import Escalations
@@ -48,65 +50,76 @@ class Listener:
             outcome=Outcome.SUCCEEDED if happened else Outcome.FAILED, evidence=evidence, reference=reference
         )
 
-        def decide(state: RunState) -> list[Draft]:
-            drafts = [Draft(body, action_id)]
-            return [*drafts, *self._waking(state, state.actions[action_id], body)]
+        return self.book.record(run_id, lambda state: self.heard(state, state.actions[action_id], body))
 
-        return self.book.record(run_id, decide)
-
-    def _waking(self, state: RunState, action: ActionRow, body: e.LateEvidence) -> list[Draft]:
-        """A parked unknown reopens on authoritative evidence (rule 22)."""
-        if action.status is not _S.NEEDS_HUMAN or action.outcome is not Outcome.UNKNOWN:
-            return []
+    def heard(self, state: RunState, action: ActionRow, body: e.LateEvidence) -> list[Draft]:
+        """Late evidence, and what it proves about an action that nobody is looking at just now: what is doubtful is
+        settled, what is parked reopens (rule 22), and a run that waits for a later date is woken.
+        """
+        late = Draft(body, action.action_id)
+        if state.run.terminal:
+            return [late]
         heard = action.model_copy(
             update={
                 "late": (*action.late, body.evidence),
                 "late_outcome": body.outcome,
+                "late_effect": body.effect,
                 "late_reference": body.reference,
             }
         )
-        folded = outcomes.folded_late(heard, at_us=body.evidence.at_us)
-        if folded is None:
-            return []
-        closed = self.escalations.closed(state, action.action_id, "late_evidence", evidence=body.evidence.detail)
-        woken = self.escalations.waking(state, "late evidence settles what was in doubt")
-        return [Draft(folded, action.action_id), *closed, *woken]
+        folded = outcomes.folded_late(heard, at_us=max(body.evidence.at_us, state.run.ledger_us))
+        return [late] if folded is None else [late, *self.escalations.heard(state, action, folded)]
+
+    # --- after the end ------------------------------------------------------------------------------------
+
+    def after_the_end(self, state: RunState, action: ActionRow, body: e.LateEvidence) -> RunState:
+        """What became known after a run's end: a follow-up run, if it contradicts what the ledger says (rule 25)."""
+        if body.outcome is Outcome.UNKNOWN or body.evidence.strength == "weak":
+            return state
+        happened = body.outcome is Outcome.SUCCEEDED
+        return self._follow_up(state, action, body.evidence, happened=happened, reference=body.reference)
 
     def _follow_up(
         self, state: RunState, action: ActionRow, evidence: Evidence, *, happened: bool, reference: str
     ) -> RunState:
-        """A terminal run never changes: what became known later is a run of its own, which corrects or escalates."""
+        """A terminal run never changes: what became known later is a run of its own, which a person decides about.
+        The same fact told twice opens one.
+        """
         known = action.outcome is Outcome.SUCCEEDED and action.status is not _S.COMPENSATED
-        if happened == known:
+        if happened == known or (action.proven_failed and happened):
             return state
-        opened = self._open(state, action)
-        twin_id = self.kit.ids.new()
-        outcome = e.OutcomeRecorded(
-            outcome=Outcome.SUCCEEDED, evidence=evidence, effect=action.effect, reference=reference or action.reference
-        )
         wrong = "it exists after all" if happened else "it was revoked by the provider"
         detail = f"`{action.capability}` of run `{state.run.run_key}`: {wrong} ({evidence.detail})"
-        planned = [Draft(_found(action), twin_id), Draft(outcome, twin_id)]
-        run_id = opened.run.run_id
-        self.book.record(run_id, lambda _: planned, epoch=opened.run.epoch)
+        outcome = e.OutcomeRecorded(
+            outcome=Outcome.SUCCEEDED if happened else Outcome.FAILED,
+            evidence=evidence,
+            effect=action.effect if happened else {},
+            reference=(reference or action.reference) if happened else "",
+        )
+        opened = self._opened(state, f"{action.action_id}/{'exists' if happened else 'revoked'}")
+        claim = RowKey("claim", run_claim(opened.tenant, opened.workflow, opened.run_key))
+        known_run = self.kit.journal.row(claim)
+        if known_run is not None:
+            return self.book.state(known_run.run_id)
+        found_id = self.kit.ids.new()
 
-        def park(now: RunState) -> list[Draft]:
-            parked = self.escalations.parked(now, now.actions[twin_id], ParkedCause.DIVERGED, detail)
-            moves = [
+        def parked(now: RunState) -> list[Draft]:
+            return [
+                *self.escalations.parked(now, now.actions[found_id], ParkedCause.DIVERGED, detail),
                 Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=detail)),
                 Draft(e.RunMoved(to=RunStatus.NEEDS_HUMAN, reason="a person decides what is to be done")),
                 Draft(e.LeaseReleased()),
             ]
-            return [*parked, *moves]
 
-        return self.book.record(run_id, park, epoch=opened.run.epoch)
+        found = [Draft(_found(action), found_id), Draft(outcome, found_id)]
+        return self.book.open(self.kit.ids.new(), opened, lambda _: found, parked)
 
-    def _open(self, state: RunState, action: ActionRow) -> RunState:
+    def _opened(self, state: RunState, what: str) -> e.RunOpened:
         run = state.run
-        body = e.RunOpened(
+        return e.RunOpened(
             tenant=run.tenant,
             workflow=run.workflow,
-            run_key=f"{run.run_key}/follow-up/{action.action_id}/{self.kit.ids.new()}",
+            run_key=f"{run.run_key}/follow-up/{what}",
             agent=run.agent,
             initiator=run.initiator,
             owner=run.owner,
@@ -115,7 +128,6 @@ class Listener:
             lease_until_us=self.kit.clock.now_us() + self.kit.lease_us,
             caused_by=run.run_id,
         )
-        return self.book.open(self.kit.ids.new(), body)
 
 
 def _found(action: ActionRow) -> e.ActionPlanned:

@@ -57,6 +57,16 @@ class Looker:
 
         return self.book.record(run_id, decide, epoch=epoch)
 
+    def fold_late(self, run_id: str, action_id: str, epoch: int) -> RunState:
+        """Let late evidence about an action count, if it proves something (rule 13)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            folded = outcomes.folded_late(action, at_us=self.kit.ledger_now_us(state.run))
+            return [] if folded is None else self.escalations.heard(state, action, folded)
+
+        return self.book.record(run_id, decide, epoch=epoch)
+
     def observe(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose) -> Observation | None:
         """Authorize, record and ask. `None` if policy denied the read: the action is parked then."""
         state = self.book.state(run_id)

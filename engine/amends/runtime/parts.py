@@ -16,11 +16,13 @@ from amends.runtime.drilling import Drills
 from amends.runtime.driving import Driver
 from amends.runtime.escalations import Escalations
 from amends.runtime.flights import Flights
+from amends.runtime.intending import Intending
 from amends.runtime.invoking import Invoker
 from amends.runtime.kit import Kit
 from amends.runtime.listening import Listener
 from amends.runtime.looking import Looker
 from amends.runtime.paging import Pager
+from amends.runtime.preparing import Preparing
 from amends.runtime.releasing import Outbox
 from amends.runtime.reopening import Reopener
 from amends.runtime.sending import Sending
@@ -52,12 +54,15 @@ def assemble(kit: Kit) -> Parts:
     escalations = Escalations(kit, book)
     looker = Looker(kit, book, policy, flights, escalations)
     approvals = Approvals(kit, book, policy, escalations)
-    sending = Sending(kit, book, flights, looker)
-    invoker = Invoker(kit, book, policy, flights, looker, approvals, escalations, sending)
-    outbox = Outbox(kit, book, policy, flights, sending, approvals, escalations)
+    listener = Listener(kit, book, escalations, claims)
+    sending = Sending(kit, book, flights, looker, listener)
+    preparing = Preparing(kit, flights)
+    intending = Intending(kit, book, policy, preparing, approvals)
+    invoker = Invoker(kit, book, policy, preparing, looker, escalations, sending, claims, intending)
+    outbox = Outbox(kit, book, policy, preparing, sending, approvals, escalations)
     compensator = Compensator(kit, book, policy, flights, looker, approvals, escalations, sending)
     corrections = Corrections(kit, book, policy, approvals, escalations, sending)
-    driver = Driver(kit, book, looker, compensator, outbox, corrections, approvals, escalations)
+    driver = Driver(kit, book, looker, compensator, outbox, corrections, approvals, escalations, claims)
     return Parts(
         kit=kit,
         book=book,
@@ -67,6 +72,6 @@ def assemble(kit: Kit) -> Parts:
         sending=sending,
         invoker=invoker,
         sweeper=Sweeper(kit, book, claims, driver, Pager(kit, book), Reopener(kit, book, escalations)),
-        listener=Listener(kit, book, escalations, claims),
+        listener=listener,
         drills=Drills(kit, book, flights),
     )

@@ -18,11 +18,12 @@ from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import Flights, describe
+from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
+from amends.runtime.preparing import Preparing
 from amends.runtime.sending import Sending, pause_keys
 from amends.runtime.sessions import Session
-from amends.spi.capability import Capability, Prepared
+from amends.spi.capability import Prepared
 from amends.spi.hookspecs import CheckAnswer
 
 BUILT_IN_CHECK = "all_actions_succeeded"
@@ -36,7 +37,7 @@ class Outbox:
     kit: Kit
     book: Book
     policy: Policy
-    flights: Flights
+    preparing: Preparing
     sending: Sending
     approvals: Approvals
     escalations: Escalations
@@ -158,22 +159,12 @@ class Outbox:
         """`prepare` runs again: what is sent, and what people approve, may have changed since (rule 27). `None`: it
         cannot be read any more, and a person looks.
         """
-        kept = Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
-        capability = self.kit.catalog.get(action.contract.capability).capability
-        if type(capability).prepare is Capability.prepare or action.ever_sent:
-            return kept
-        question = drafting.question_before(
-            self.kit, action.run_id, action.action_id, action.args, action.contract.limits.timeout_seconds
-        )
-        flight = self.flights.launch(lambda: capability.prepare(question), f"prepare-{action.action_id[-6:]}")
         try:
-            prepared = flight.result(timeout=question.timeout_seconds + 1.0)
-            drafting.refuse_unrecordable(self.kit, action.capability, prepared)
+            return self.preparing.again(action)
         except Exception as error:  # noqa: BLE001 - nothing was sent; a person looks
             detail = f"what it is about can no longer be read: {describe(error)}"
             self.escalations.park(session.run_id, action.action_id, ParkedCause.DIVERGED, detail, session.epoch)
             return None
-        return prepared
 
     def _voided(self, session: Session, state: RunState, action: ActionRow, prepared: Prepared) -> bool:
         """A changed content digest voids an approval: people are asked again about what it is now."""
@@ -184,9 +175,7 @@ class Outbox:
         phase: Phase = "release"
         if approval.digest == self.policy.binding(state.run, now, phase):
             return False
-        closed = e.ApprovalClosed(approval_id=approval.approval_id, how="voided", comment="its content has changed")
-        requeued = [Draft(closed, action.action_id)]
-        self.book.record(session.run_id, lambda _: requeued, epoch=session.epoch)
+        self.approvals.void(session.run_id, action.action_id, session.epoch)
         return True
 
     def _send(self, session: Session, action: ActionRow, decision: Decision, prepared: Prepared) -> None:
@@ -195,7 +184,7 @@ class Outbox:
 
         def decide(state: RunState) -> list[Draft]:
             now = state.actions[action_id]
-            intent = drafting.next_intent(self.kit, now, prepared, now.approval_id)
+            intent = drafting.next_intent(self.kit, state.run, now, prepared, now.approval_id)
             return [Draft(e.DecisionRecorded(phase="release", decision=decision), action_id), Draft(intent, action_id)]
 
         self.book.record(

@@ -51,6 +51,12 @@ class Resolved:
         """The contract as it is now, and as it will be recorded."""
         return self.offer.contract
 
+    @property
+    def queued(self) -> bool:
+        """True for a call that goes into the outbox: nothing is sent before the run has succeeded (rule 26)."""
+        release = self.contract.release
+        return release is not None and release.mode != "gate"
+
 
 def resolve(
     offer: Offer, args: Mapping[str, object], label: str, digest_key: bytes, secrets: frozenset[str]
@@ -140,7 +146,7 @@ def prior(state: RunState, resolved: Resolved) -> Prior:
     if earlier.status is _S.FAILED and earlier.outcome is Outcome.FAILED:
         if same and may_resend(earlier):
             return Prior(earlier, blocks=False, resend=True)
-        refused_here = earlier.error is not None and earlier.error.code in {"prepare_failed", "invalid_input"}
+        refused_here = earlier.error is not None and earlier.error.code in {"prepare_refused", "invalid_input"}
         return Prior(earlier, blocks=same and refused_here)
     if earlier.status in {_S.DENIED, _S.WITHDRAWN, _S.COMPENSATED}:
         return Prior(earlier, blocks=False)

@@ -55,8 +55,8 @@ class CallResult:
         }
 
 
-def result_of(action: ActionRow, *, repeated: bool = False, conflict: bool = False) -> CallResult:
-    """The result that tells an action's recorded state."""
+def result_of(action: ActionRow, *, repeated: bool = False, conflict: bool = False, reason: str = "") -> CallResult:
+    """The result that tells an action's recorded state; `reason` if it says more than the record."""
     message = public.message(action)
     if conflict:
         message = f"An earlier call of this step had other arguments; the new ones were not executed. {message}"
@@ -72,6 +72,6 @@ def result_of(action: ActionRow, *, repeated: bool = False, conflict: bool = Fal
         repeated=repeated,
         conflict=conflict,
         approval_id=action.approval_id if action.status is ActionStatus.AWAITING_APPROVAL else "",
-        reason=action.withdrawn_reason or action.parked_detail,
+        reason=reason or action.withdrawn_reason or action.parked_detail,
         error=action.error,
     )

@@ -16,7 +16,7 @@ from amends.core.errors import CallerError, Conflict
 from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.book import Draft
-from amends.runtime.invoking import OPEN, ToSend
+from amends.runtime.intending import OPEN, ToSend
 from amends.runtime.opening import Lifecycle, RunOutcome
 from amends.runtime.parts import Parts
 from amends.runtime.planning import PlannedStep, Step, classify

@@ -5,18 +5,20 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
 
 from amends.core import events as e
 from amends.core import outcomes
-from amends.core.errors import Fenced, SystemUnavailable
+from amends.core.errors import AmendsError, Fenced, SystemUnavailable
 from amends.core.rows import ActionRow, RunRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome, RunStatus
 from amends.ports.journal import RowKey
 from amends.runtime.book import Book, Draft
 from amends.runtime.flights import Flights, call_of, classified
 from amends.runtime.kit import Kit
+from amends.runtime.listening import Listener
 from amends.runtime.looking import Looker
 from amends.runtime.results import CallResult, result_of
 from amends.runtime.sessions import Session
@@ -38,19 +40,27 @@ class Sending:
     is written no new intent is accepted (rule 9).
     """
 
-    def __init__(self, kit: Kit, book: Book, flights: Flights, looker: Looker) -> None:
+    def __init__(self, kit: Kit, book: Book, flights: Flights, looker: Looker, listener: Listener) -> None:
         self._kit = kit
         self._book = book
         self._flights = flights
         self._looker = looker
+        self._listener = listener
         self._unwritten: deque[_Unwritten] = deque()
         self._lock = threading.Lock()
+        self._flushing = threading.Lock()
         self._in_flight: dict[str, Future[CallResult]] = {}
 
     def in_flight(self, action_id: str) -> Future[CallResult] | None:
         """The running call of an action of this process, to wait for instead of calling again."""
         with self._lock:
             return self._in_flight.get(action_id)
+
+    def wait_for(self, action: ActionRow, seconds: float) -> None:
+        """Wait for the call of an action of this process, if one is in flight."""
+        flight = self.in_flight(action.action_id)
+        if flight is not None:
+            wait([flight], timeout=seconds)
 
     def send(
         self, session: Session, action_id: str, wanted: Callable[[], bool], *, allowed: frozenset[RunStatus]
@@ -86,33 +96,27 @@ class Sending:
         self._kit.progress.reached("after_outcome", session.run_id, action_id)
         action = state.actions[action_id]
         if self._to_confirm(action, body):
-            state = self._looker.reconcile(session.run_id, action_id, session.epoch, "confirm")
+            with suppress(AmendsError):  # what is recorded stands; whoever drives the run looks again
+                state = self._looker.reconcile(session.run_id, action_id, session.epoch, "confirm")
         return result_of(state.actions[action_id])
 
     def _write(self, session: Session, action_id: str, attempt: int, body: e.OutcomeRecorded) -> RunState:
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
+            if any((known.at_us, known.code) == (body.evidence.at_us, body.evidence.code) for known in action.evidence):
+                return []  # it was written, and only the acknowledgement was lost
             if action.status is _S.RUNNING and action.attempt == attempt:
                 return [Draft(body, action_id)]
-            drafts = [Draft(outcomes.late(body), action_id)]
-            heard = action.model_copy(
-                update={
-                    "late": (*action.late, body.evidence),
-                    "late_outcome": body.outcome,
-                    "late_effect": body.effect,
-                    "late_reference": body.reference,
-                }
-            )
-            folded = outcomes.folded_late(heard, at_us=max(self._kit.clock.now_us(), state.run.ledger_us))
-            if folded is not None:
-                drafts.append(Draft(folded, action_id))
-            return drafts
+            return self._listener.heard(state, action, outcomes.late(_of_attempt(body, action, attempt)))
 
         try:
-            return self._book.record(session.run_id, decide, epoch=session.epoch)
+            state = self._book.record(session.run_id, decide, epoch=session.epoch)
         except Fenced:
             late = [Draft(outcomes.late(body), action_id)]
-            return self._book.record(session.run_id, lambda _: late, event_epoch=session.epoch)
+            state = self._book.record(session.run_id, lambda _: late, event_epoch=session.epoch)
+        if state.run.terminal:
+            self._listener.after_the_end(state, state.actions[action_id], outcomes.late(body))
+        return state
 
     def give_up_waiting(self, session: Session, action_id: str, code: str) -> CallResult:
         """The caller waits no longer: a call still in flight becomes `unknown`; its thread goes on (rule 3)."""
@@ -124,19 +128,23 @@ class Sending:
             detail = "the caller stopped waiting; the call may still land"
             return [Draft(outcomes.lost(at_us=self._kit.clock.now_us(), code=code, detail=detail), action_id)]
 
-        state = self._book.record(session.run_id, decide, epoch=session.epoch)
+        try:
+            state = self._book.record(session.run_id, decide, epoch=session.epoch)
+        except (SystemUnavailable, Fenced):
+            return _not_written(self._book, session.run_id, action_id)
         return result_of(state.actions[action_id])
 
     def flush(self) -> None:
         """Write the outcomes kept back. Raises `JournalUnavailable` or `JournalBusy` while that does not work."""
-        while True:
-            with self._lock:
-                if not self._unwritten:
-                    return
-                kept = self._unwritten[0]
-            self._write(kept.session, kept.action_id, kept.attempt, kept.body)
-            with self._lock:
-                self._unwritten.popleft()
+        with self._flushing:
+            while True:
+                with self._lock:
+                    if not self._unwritten:
+                        return
+                    kept = self._unwritten[0]
+                self._write(kept.session, kept.action_id, kept.attempt, kept.body)
+                with self._lock:
+                    self._unwritten.popleft()
 
     @property
     def unwritten(self) -> int:
@@ -170,6 +178,12 @@ class Sending:
 
     def may_send(self, session: Session, action: ActionRow, allowed: frozenset[RunStatus]) -> bool:
         """The last check, immediately before the first byte: cancel, lease, deadline, freeze, pause (rule 3)."""
+        try:
+            return self._may_send(session, action, allowed)
+        except SystemUnavailable:
+            return False  # what cannot be recorded is not sent
+
+    def _may_send(self, session: Session, action: ActionRow, allowed: frozenset[RunStatus]) -> bool:
         now = self._kit.clock.now_us()
         if session.cancelled.is_set() or now >= (action.deadline_us or 0) or now >= session.lease_until_us:
             return False
@@ -194,6 +208,13 @@ def pause_keys(run: RunRow) -> tuple[RowKey, ...]:
         RowKey("pause", f"workflow:{run.workflow}"),
         RowKey("quarantine", run.run_id),
     )
+
+
+def _of_attempt(body: e.OutcomeRecorded, action: ActionRow, attempt: int) -> e.OutcomeRecorded:
+    """What an earlier attempt did not do says nothing about the present one; what it did exists all the same."""
+    if action.attempt == attempt or body.outcome is not Outcome.FAILED:
+        return body
+    return body.model_copy(update={"evidence": body.evidence.model_copy(update={"strength": "weak"})})
 
 
 def _not_written(book: Book, run_id: str, action_id: str) -> CallResult:

@@ -1,0 +1,40 @@
+"""Preparing: the read-only look before a call, for the first time and again before it is sent (rules 2 and 27)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amends.core.canonical import Json
+from amends.core.rows import ActionRow
+from amends.runtime import drafting
+from amends.runtime.flights import Flights
+from amends.runtime.kit import Kit, Offer
+from amends.spi.capability import Capability, Prepared
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """Calls `prepare` of adapters, bounded in time. Whatever goes wrong, nothing was sent."""
+
+    kit: Kit
+    flights: Flights
+
+    def reads(self, offer: Offer) -> bool:
+        """True if the capability has something to read before its call."""
+        return type(offer.capability).prepare is not Capability.prepare
+
+    def read(self, offer: Offer, run_id: str, action_id: str, args: dict[str, Json]) -> Prepared:
+        """What `prepare` saw. Raises whatever it raised, or `InvalidInput` if the ledger may not hold it (rule 10)."""
+        question = drafting.question_before(self.kit, run_id, action_id, args, offer.contract.limits.timeout_seconds)
+        flight = self.flights.launch(lambda: offer.capability.prepare(question), f"prepare-{action_id[-6:]}")
+        prepared = flight.result(timeout=question.timeout_seconds + 1.0)
+        drafting.refuse_unrecordable(self.kit, offer.contract.capability, prepared)
+        return prepared
+
+    def again(self, action: ActionRow) -> Prepared:
+        """What is there now, for an action that waited; what is recorded, for one that was sent or reads nothing."""
+        kept = Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
+        offer = self.kit.catalog.get(action.contract.capability)
+        if action.ever_sent or not self.reads(offer):
+            return kept
+        return self.read(offer, action.run_id, action.action_id, action.args)

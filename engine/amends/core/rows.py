@@ -17,7 +17,7 @@ from amends.core.status import TERMINAL_RUNS, ActionKind, ActionStatus, Outcome,
 
 JsonFields: TypeAlias = dict[str, Json]
 RowKind: TypeAlias = Literal[
-    "run", "action", "approval", "escalation", "claim", "pause", "bundle", "quarantine", "certificate"
+    "run", "action", "approval", "escalation", "claim", "pause", "bundle", "quarantine", "certificate", "sealed"
 ]
 
 
@@ -262,6 +262,16 @@ class CertificateRow(Frozen):
     expires_us: int
 
 
+class SealedRow(Frozen):
+    """What is left in the journal of a run whose events went into an archive file. No event makes it: sealing does."""
+
+    run_id: str
+    workflow: str
+    run_key: str
+    status: RunStatus
+    file: str
+
+
 Row: TypeAlias = (
     RunRow | ActionRow | ApprovalRow | EscalationRow | ClaimRow | PauseRow | BundleRow | QuarantineRow | CertificateRow
 )
@@ -276,6 +286,7 @@ class RunState:
     approvals: dict[str, ApprovalRow] = field(default_factory=dict[str, ApprovalRow])
     escalations: dict[str, EscalationRow] = field(default_factory=dict[str, EscalationRow])
     claims: dict[str, ClaimRow] = field(default_factory=dict[str, ClaimRow])
+    sealed: str = ""  # the archive file it was read from; empty: the journal
 
     def forward_actions(self) -> tuple[ActionRow, ...]:
         """The actions recovery must settle, oldest first."""

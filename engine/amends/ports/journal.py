@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Protocol, TypeAlias
 
-from amends.core.errors import InternalError, InvalidInput
+from amends.core.errors import Conflict, InternalError, InvalidInput
 from amends.core.rows import RowKind
 
 GENESIS_HASH = "0" * 64
@@ -136,6 +136,44 @@ CommitAnswer: TypeAlias = Committed | Refused
 
 
 @dataclass(frozen=True, slots=True)
+class Head:
+    """Where a stream ends, as the journal remembers it beside the events. `sealed` names the archive file that holds
+    the stream's events; empty: the journal holds them.
+    """
+
+    run_seq: int
+    hash: str
+    sealed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What a journal keeps of whole runs that went into one archive file. Some of the `seq` between first and last
+    belong to other runs.
+    """
+
+    file: str
+    first_seq: int
+    last_seq: int
+    last_hash: str  # of the event at `last_seq`
+    runs: int
+    events: int
+    size_bytes: int
+    sha256: str  # of the file
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """Let go of runs whose events are durable in `seal`'s file. `ends`: where each ends there. `rows` are what stays to
+    be found of them.
+    """
+
+    seal: Seal
+    ends: Mapping[str, Head]
+    rows: Sequence[RowWrite] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JournalInfo:
     """What identifies a journal's content: compared by the mirror at start-up."""
 
@@ -143,7 +181,7 @@ class JournalInfo:
     format: int
     max_seq: int
     max_hash: str
-    events: int
+    events: int  # ever committed: those in archive files count
     location: str
 
 
@@ -158,7 +196,8 @@ class Journal(Protocol):
 
     def commit(self, command: Commit) -> CommitAnswer:
         """Append; returns only when durable. Commands queued at once share one transaction, each with its own
-        answer: a refused one harms no other. Checks, in this order: forbidden, epoch, status, head, versions, wanted.
+        answer: a refused one harms no other. Checks, in this order: forbidden, epoch, status (a sealed stream has none
+        that is allowed), head, versions, wanted.
         Raises `InternalError` for a commit that `check_shape` refuses, and whatever `wanted` raised.
         """
         ...
@@ -196,6 +235,17 @@ class Journal(Protocol):
 
     def info(self) -> JournalInfo:
         """Identity and extent of the content."""
+        ...
+
+    def trim(self, command: Trim) -> None:
+        """Remove the events of these runs and all their rows but claims (a run key is never used again), and keep the
+        seal, the runs' heads and the given rows: all in one transaction. A seal that is kept already is left as it is.
+        Raises `Conflict`, and removes nothing, if a run does not end where the seal says.
+        """
+        ...
+
+    def seals(self) -> tuple[Seal, ...]:
+        """Every archive file that runs of this journal went into, in order of `first_seq`."""
         ...
 
     def verify(self) -> tuple[str, ...]:
@@ -259,3 +309,8 @@ def check_shape(command: Commit) -> None:
             raise InternalError(f"event `{event.kind}` is not sealed", hint="pass it through `seal`")
     if len({event.event_id for event in events}) != len(events):
         raise InternalError("two events of a commit bear one id", hint="take each id from `Ids.new`")
+
+
+def moved_on(run_id: str, file: str) -> Conflict:
+    """Why a run is not trimmed: it is not, or not any more, what went into the file."""
+    return Conflict(f"run `{run_id}` does not end where `{file}` says", hint="seal again", run_id=run_id)

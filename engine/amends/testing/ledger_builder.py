@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from amends.core import events as e
 from amends.core import fold
 from amends.core.rows import ActionRow, RunState
-from amends.ports.journal import GENESIS_HASH, EventRecord, JournalInfo, StoredEvent, next_hash, seal
+from amends.ports.journal import GENESIS_HASH, EventRecord, JournalInfo, Seal, StoredEvent, next_hash, seal
 from amends.testing.run_record import RunRecord
 
 
@@ -28,6 +28,10 @@ class EventList:
         last = self.stored[-1] if self.stored else None
         max_seq, max_hash = (last.seq, last.hash) if last else (0, GENESIS_HASH)
         return JournalInfo(self.generation, e.LEDGER_FORMAT, max_seq, max_hash, len(self.stored), "a list")
+
+    def seals(self) -> tuple[Seal, ...]:
+        """Nothing was sealed."""
+        return ()
 
     def append(self, record: EventRecord) -> None:
         """Store a sealed event at the end of its stream."""

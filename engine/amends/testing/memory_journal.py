@@ -5,26 +5,30 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from amends.core.errors import AmendsError, CallerError, ConfigError, CorruptLedger, InvalidInput
 from amends.core.events import LEDGER_FORMAT
 from amends.core.rows import RowKind
-from amends.ports.chain import Head, audit, broken_link
+from amends.ports.chain import audit, broken_link
 from amends.ports.journal import (
     GENESIS_HASH,
     Commit,
     CommitAnswer,
     Committed,
     EventRecord,
+    Head,
     JournalInfo,
     Refused,
     RowKey,
     RowWrite,
+    Seal,
     StoredEvent,
     StoredRow,
+    Trim,
     check_shape,
+    moved_on,
     next_hash,
 )
 
@@ -45,6 +49,7 @@ class MemoryJournal:
         self._ids: set[str] = set()
         self._heads: dict[str, Head] = {}
         self._rows: dict[RowKey, StoredRow] = {}
+        self._seals: dict[str, Seal] = {}
         self._last = (0, GENESIS_HASH)
         self._count = 0
         self._closed = False
@@ -61,6 +66,9 @@ class MemoryJournal:
         for row in held["rows"]:
             key = RowKey(**row.pop("key"))
             journal._rows[key] = StoredRow(key=key, **row)
+        journal._heads = {stream: Head(**head) for stream, head in held["heads"].items()}
+        journal._seals = {seal["file"]: Seal(**seal) for seal in held["seals"]}
+        journal._last, journal._count = tuple(held["last"]), held["count"]
         return journal
 
     def commit(self, command: Commit) -> CommitAnswer:
@@ -142,7 +150,30 @@ class MemoryJournal:
         self._usable()
         with self._lock:
             events = sorted(self._events, key=lambda stored: (stored.event.run_id, stored.event.run_seq))
-            return tuple(audit(events, dict(self._heads), list(self._rows.values()), self.info()))
+            return tuple(audit(events, dict(self._heads), list(self._rows.values()), self.info(), self.seals()))
+
+    def trim(self, command: Trim) -> None:
+        self._usable()
+        with self._lock:
+            if command.seal.file in self._seals:
+                return
+            for run_id, end in command.ends.items():
+                if self._heads.get(run_id) != end:
+                    raise moved_on(run_id, command.seal.file)
+            gone = command.ends.keys()
+            self._ids -= {stored.event.event_id for stored in self._events if stored.event.run_id in gone}
+            self._events = [stored for stored in self._events if stored.event.run_id not in gone]
+            self._rows = {k: row for k, row in self._rows.items() if k.kind == "claim" or row.run_id not in gone}
+            for run_id, end in command.ends.items():
+                self._heads[run_id] = replace(end, sealed=command.seal.file)
+            self._seals[command.seal.file] = command.seal
+            for write in command.rows:
+                self._rows[write.key] = _stored(write, self._version(write.key) + 1)
+
+    def seals(self) -> tuple[Seal, ...]:
+        self._usable()
+        with self._lock:
+            return tuple(sorted(self._seals.values(), key=lambda seal: (seal.first_seq, seal.file)))
 
     def backup(self, path: str) -> JournalInfo:
         self._usable()
@@ -154,6 +185,10 @@ class MemoryJournal:
                 "generation": generation,
                 "format": LEDGER_FORMAT,
                 "events": [(e.seq, asdict(e.event), e.prev_hash, e.hash) for e in self._events],
+                "heads": {stream: asdict(head) for stream, head in self._heads.items()},
+                "seals": [asdict(seal) for seal in self._seals.values()],
+                "last": self._last,
+                "count": self._count,
                 "rows": [asdict(row) for row in self._rows.values()],
             }
             info = JournalInfo(generation, LEDGER_FORMAT, *self._last, self._count, path)
@@ -180,6 +215,8 @@ class MemoryJournal:
         if run is not None and command.allowed_statuses is not None and run.status not in command.allowed_statuses:
             return Refused("status", f"run is `{run.status}`", run)
         head = self._heads.get(command.stream)
+        if head is not None and head.sealed:
+            return Refused("status", f"run is sealed in `{head.sealed}`", run)
         place = head.run_seq if head else 0
         if place != command.expected_head:
             return Refused("head_moved", f"head is {place}, not {command.expected_head}", run)

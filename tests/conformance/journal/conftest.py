@@ -10,8 +10,7 @@ import pytest
 
 from amends.backends.sqlite_journal import SqliteJournal
 from amends.core.events import CheckpointReached, encode
-from amends.ports.chain import Head
-from amends.ports.journal import Commit, EventRecord, RowKey, RowWrite, seal
+from amends.ports.journal import Commit, EventRecord, Head, RowKey, RowWrite, seal
 from amends.testing.fakes import SequentialIds, SimClock
 from amends.testing.memory_journal import MemoryJournal
 
@@ -82,6 +81,9 @@ class MemoryHarness:
     def set_head(self, stream, place):
         self.journal._heads[stream] = Head(place, self.journal._heads[stream].hash)
 
+    def set_sealed(self, stream, file):
+        self.journal._heads[stream] = replace(self.journal._heads[stream], sealed=file)
+
     def set_body(self, key, body):
         self.journal._rows[key] = replace(self.journal._rows[key], body=body)
 
@@ -108,6 +110,9 @@ class SqliteHarness:
 
     def set_head(self, stream, place):
         self._sql("UPDATE streams SET head = ? WHERE stream = ?", place, stream)
+
+    def set_sealed(self, stream, file):
+        self._sql("UPDATE streams SET sealed = ? WHERE stream = ?", file, stream)
 
     def set_body(self, key, body):
         self._sql("UPDATE rows SET body = ? WHERE kind = ? AND key = ?", body, key.kind, key.key)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from amends.backends.sqlite_journal import SqliteJournal
+from amends.core.errors import Conflict
 from amends.core.events import CheckpointReached, encode
-from amends.ports.journal import Commit, EventRecord, RowKey, RowWrite, seal
+from amends.ports.journal import Commit, EventRecord, Head, RowKey, RowWrite, Seal, Trim, seal
 from amends.testing.fakes import SequentialIds, SimClock
 from amends.testing.memory_journal import MemoryJournal
 
@@ -85,6 +86,24 @@ class Journals(RuleBasedStateMachine):
             old = data.draw(st.sampled_from(self.stored))
             head = len(self.fake.events(stream))
             self.both(Commit(stream, head, [seal(replace(old, run_id=stream, run_seq=head + 1))]))
+
+    @rule(stream=STREAMS, off=st.sampled_from([0, 0, 0, 1]))
+    def trim(self, stream, off):
+        events = self.fake.events(stream)
+        if not events:
+            return
+        first, last = events[0], events[-1]
+        kept = Seal(f"{stream}-{off}", first.seq, last.seq, last.hash, 1, len(events), 1, "sha")
+        row = RowWrite(RowKey("sealed", stream), stream, "recovered", "{}")
+        command = Trim(kept, {stream: Head(len(events) + off, last.hash)}, [row])
+        outcomes = []
+        for journal in (self.real, self.fake):
+            try:
+                outcomes.append(journal.trim(command))
+            except Conflict as error:
+                outcomes.append(error.message)
+        assert outcomes[0] == outcomes[1]
+        assert self.real.seals() == self.fake.seals()
 
     @rule(
         kind=st.sampled_from(["run", "claim", "pause"]),

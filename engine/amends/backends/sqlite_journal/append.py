@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from amends.backends.sqlite_journal.reader import as_row
-from amends.backends.sqlite_journal.schema import ROW_COLUMNS
+from amends.backends.sqlite_journal.schema import ROW_COLUMNS, SEAL_COLUMNS
 from amends.ports.journal import (
     EVENT_COLUMNS,
     GENESIS_HASH,
@@ -15,11 +15,14 @@ from amends.ports.journal import (
     Committed,
     Refused,
     RowKey,
+    RowWrite,
     StoredRow,
+    Trim,
+    moved_on,
     next_hash,
 )
 
-Result = CommitAnswer | BaseException
+Result = CommitAnswer | BaseException | None  # of a trim: `None`
 
 _STORE_EVENT = (
     f"INSERT INTO events(seq, {', '.join(EVENT_COLUMNS)}, prev_hash, hash)"  # noqa: S608 — column names only
@@ -35,9 +38,10 @@ _STORE_HEAD = (
     " ON CONFLICT(stream) DO UPDATE SET head = excluded.head, hash = excluded.hash"
 )
 _FIND_ROW = f"SELECT {', '.join(ROW_COLUMNS)} FROM rows WHERE kind = ? AND key = ?"  # noqa: S608
+_KEEP_SEAL = f"INSERT INTO seals({', '.join(SEAL_COLUMNS)}) VALUES ({', '.join('?' * len(SEAL_COLUMNS))})"  # noqa: S608
 
 
-def append_all(connection: sqlite3.Connection, commands: Sequence[Commit]) -> list[Result]:
+def append_all(connection: sqlite3.Connection, commands: Sequence[Commit | Trim]) -> list[Result]:
     """Store the commands in one transaction; a result for each, durable once this returns.
 
     A refused command, or one whose `wanted` raised, stores nothing. Any other exception rolls everything back and is
@@ -66,15 +70,19 @@ class _Transaction:
         ).fetchone()
         self._begun_at = self._seq
 
-    def result(self, command: Commit) -> Result:
+    def result(self, command: Commit | Trim) -> Result:
+        return self._trimmed(command) if isinstance(command, Trim) else self._committed(command)
+
+    def _committed(self, command: Commit) -> Result:
         run = self._row(RowKey("run", command.stream))
         found = self._connection.execute(
-            "SELECT head, hash FROM streams WHERE stream = ?", (command.stream,)
+            "SELECT head, hash, sealed FROM streams WHERE stream = ?", (command.stream,)
         ).fetchone()
-        head, link = found or (0, GENESIS_HASH)
+        head, link, sealed = found or (0, GENESIS_HASH, "")
         refused = (
             self._forbidden(command)
             or _stale(command, run)
+            or _closed(sealed, run)
             or self._moved(command, head, run)
             or self._changed(command)
         )
@@ -101,17 +109,40 @@ class _Transaction:
             before, link = link, next_hash(link, event.digest)
             records.append((self._seq, *(getattr(event, name) for name in EVENT_COLUMNS), before, link))
         self._connection.executemany(_STORE_EVENT, records)
-        self._connection.executemany(
-            _STORE_ROW,
-            [
-                (row.key.kind, row.key.key, row.run_id, row.status, row.body, row.epoch, row.due_us, row.active)
-                for row in command.rows
-            ],
-        )
+        self._store_rows(command.rows)
         self._connection.execute(_STORE_HEAD, (command.stream, command.events[-1].run_seq, link))
         self._events += len(records)
         self._hash = link
         return Committed(first, self._seq)
+
+    def _store_rows(self, rows: Sequence[RowWrite]) -> None:
+        self._connection.executemany(
+            _STORE_ROW,
+            [
+                (row.key.kind, row.key.key, row.run_id, row.status, row.body, row.epoch, row.due_us, row.active)
+                for row in rows
+            ],
+        )
+
+    def _trimmed(self, command: Trim) -> BaseException | None:
+        file = command.seal.file
+        if self._connection.execute("SELECT 1 FROM seals WHERE file = ?", (file,)).fetchone():
+            return None
+        for run_id, end in command.ends.items():
+            found = self._connection.execute(
+                "SELECT head, hash, sealed FROM streams WHERE stream = ?", (run_id,)
+            ).fetchone()
+            if found != (end.run_seq, end.hash, ""):
+                return moved_on(run_id, file)
+        streams = [(run_id,) for run_id in command.ends]
+        self._connection.executemany("DELETE FROM events WHERE run_id = ?", streams)
+        self._connection.executemany("DELETE FROM rows WHERE run_id = ? AND kind <> 'claim'", streams)
+        self._connection.executemany(
+            "UPDATE streams SET sealed = ? WHERE stream = ?", [(file, run_id) for run_id in command.ends]
+        )
+        self._connection.execute(_KEEP_SEAL, [getattr(command.seal, name) for name in SEAL_COLUMNS])
+        self._store_rows(command.rows)
+        return None
 
     def _forbidden(self, command: Commit) -> Refused | None:
         for key in command.forbidden:
@@ -139,6 +170,10 @@ class _Transaction:
     def _row(self, key: RowKey) -> StoredRow | None:
         found = self._connection.execute(_FIND_ROW, (key.kind, key.key)).fetchone()
         return as_row(found) if found else None
+
+
+def _closed(sealed: str, run: StoredRow | None) -> Refused | None:
+    return Refused("status", f"run is sealed in `{sealed}`", run) if sealed else None
 
 
 def _stale(command: Commit, run: StoredRow | None) -> Refused | None:

@@ -22,8 +22,10 @@ from amends.ports.journal import (
     CommitAnswer,
     JournalInfo,
     RowKey,
+    Seal,
     StoredEvent,
     StoredRow,
+    Trim,
     check_shape,
 )
 from amends.ports.services import Clock, Ids
@@ -129,6 +131,13 @@ class SqliteJournal:
 
     def verify(self) -> tuple[str, ...]:
         return self._read(lambda connection: problems(connection, str(self._database)))
+
+    def trim(self, command: Trim) -> None:
+        self._usable()
+        self._writer.trim(command)
+
+    def seals(self) -> tuple[Seal, ...]:
+        return self._read(reader.seals)
 
     def backup(self, path: str) -> JournalInfo:
         return self._read(lambda connection: copy_to(connection, Path(path), self._ids.new()))

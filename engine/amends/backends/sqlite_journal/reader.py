@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from amends.backends.sqlite_journal.schema import ROW_COLUMNS, in_our_words, reader_connection
+from amends.backends.sqlite_journal.schema import ROW_COLUMNS, SEAL_COLUMNS, in_our_words, reader_connection
 from amends.core.errors import CorruptLedger
 from amends.core.rows import RowKind
 from amends.ports.chain import broken_link
-from amends.ports.journal import EVENT_COLUMNS, EventRecord, JournalInfo, RowKey, StoredEvent, StoredRow
+from amends.ports.journal import EVENT_COLUMNS, EventRecord, JournalInfo, RowKey, Seal, StoredEvent, StoredRow
 
 T = TypeVar("T")
 _KEPT_OPEN = 4
@@ -176,6 +176,12 @@ def with_lenient_text(connection: sqlite3.Connection, read: Callable[[], T]) -> 
 
 def _lenient_text(data: bytes) -> str:
     return data.decode(errors="replace")
+
+
+def seals(connection: sqlite3.Connection) -> tuple[Seal, ...]:
+    """Every archive file, oldest events first."""
+    found = connection.execute(f"SELECT {', '.join(SEAL_COLUMNS)} FROM seals ORDER BY first_seq, file")  # noqa: S608
+    return tuple(Seal(*columns) for columns in found.fetchall())
 
 
 def info(connection: sqlite3.Connection, location: str) -> JournalInfo:

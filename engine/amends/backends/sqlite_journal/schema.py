@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import fields
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from amends.core.errors import (
     JournalUnavailable,
 )
 from amends.core.events import LEDGER_FORMAT
-from amends.ports.journal import EVENT_COLUMNS, GENESIS_HASH
+from amends.ports.journal import EVENT_COLUMNS, GENESIS_HASH, Seal
 
 READER_BUSY_SECONDS = 5.0
 WRITER_BUSY_SECONDS = 2.0  # only a program that ignores the write lock can make the writer wait inside SQLite
@@ -23,6 +24,9 @@ OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 
 _INTEGERS = frozenset({"ts_us", "run_seq", "generation", "attempt", "epoch"})
 _EVENT_DDL = ", ".join(f"{name} {'INTEGER' if name in _INTEGERS else 'TEXT'} NOT NULL" for name in EVENT_COLUMNS)
+SEAL_COLUMNS = tuple(column.name for column in fields(Seal))
+_SEAL_TEXTS = frozenset({"file", "last_hash", "sha256"})
+_SEAL_DDL = ", ".join(f"{name} {'TEXT' if name in _SEAL_TEXTS else 'INTEGER'} NOT NULL" for name in SEAL_COLUMNS)
 ROW_COLUMNS = ("kind", "key", "run_id", "status", "body", "epoch", "due_us", "active", "version")
 
 TABLES = (
@@ -30,7 +34,9 @@ TABLES = (
     f"CREATE TABLE events(seq INTEGER PRIMARY KEY, {_EVENT_DDL}, prev_hash TEXT NOT NULL, hash TEXT NOT NULL) STRICT",
     "CREATE UNIQUE INDEX events_id ON events(event_id)",
     "CREATE UNIQUE INDEX events_run ON events(run_id, run_seq)",
-    "CREATE TABLE streams(stream TEXT PRIMARY KEY, head INTEGER NOT NULL, hash TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    """CREATE TABLE streams(stream TEXT PRIMARY KEY, head INTEGER NOT NULL, hash TEXT NOT NULL,
+    sealed TEXT NOT NULL DEFAULT '') STRICT, WITHOUT ROWID""",
+    f"CREATE TABLE seals({_SEAL_DDL}, PRIMARY KEY (file)) STRICT",
     """CREATE TABLE totals(one INTEGER PRIMARY KEY CHECK (one = 1), events INTEGER NOT NULL,
     max_seq INTEGER NOT NULL, max_hash TEXT NOT NULL) STRICT""",
     """CREATE TABLE rows(kind TEXT NOT NULL, key TEXT NOT NULL, run_id TEXT NOT NULL, status TEXT NOT NULL,
@@ -84,7 +90,7 @@ def prepare(connection: sqlite3.Connection, database: Path, generation: str) -> 
             hint="use a Python built with SQLite 3.37 or newer",
         )
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if names and not {"meta", "events", "streams", "totals", "rows"} <= names:
+    if names and not {"meta", "events", "streams", "seals", "totals", "rows"} <= names:
         raise ConfigError(
             f"`{database}` is a database, but no journal", hint="move it away, or configure another folder"
         )

@@ -11,11 +11,12 @@ from amends.backends.sqlite_journal.reader import (
     as_event,
     as_row,
     info,
+    seals,
     with_lenient_text,
 )
 from amends.core.errors import CorruptLedger
-from amends.ports.chain import Head, audit
-from amends.ports.journal import StoredEvent, StoredRow
+from amends.ports.chain import audit
+from amends.ports.journal import Head, StoredEvent, StoredRow
 
 
 def problems(connection: sqlite3.Connection, location: str) -> tuple[str, ...]:
@@ -36,10 +37,11 @@ def _look(connection: sqlite3.Connection, location: str, found: list[str]) -> No
             if said != "ok":
                 found.append(f"the database is damaged: {said}")
         heads = {
-            stream: Head(head, link)
-            for stream, head, link in connection.execute("SELECT stream, head, hash FROM streams")
+            stream: Head(head, link, sealed)
+            for stream, head, link, sealed in connection.execute("SELECT stream, head, hash, sealed FROM streams")
         }
-        for problem in audit(_events(connection), heads, _rows(connection), info(connection, location)):
+        told = info(connection, location)
+        for problem in audit(_events(connection), heads, _rows(connection), told, seals(connection)):
             found.append(problem)  # noqa: PERF402 — what was found before the damage is kept
     except CorruptLedger as error:
         found.append(error.message)

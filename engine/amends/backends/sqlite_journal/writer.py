@@ -18,7 +18,7 @@ from amends.backends.sqlite_journal.append import Result, append_all
 from amends.backends.sqlite_journal.lock import WriteLock
 from amends.backends.sqlite_journal.schema import data_is_at_fault, in_our_words, read_meta, writer_connection
 from amends.core.errors import CallerError, InternalError, JournalUnavailable
-from amends.ports.journal import Commit, CommitAnswer
+from amends.ports.journal import Commit, CommitAnswer, Trim
 
 BATCH_COMMANDS = 512
 CHECKPOINT_EVERY_COMMANDS = 1000  # about 4 to 16 MB of log
@@ -33,7 +33,7 @@ class _Ticket:
 
     __slots__ = ("command", "done", "result")
 
-    def __init__(self, command: Commit) -> None:
+    def __init__(self, command: Commit | Trim) -> None:
         self.command = command
         self.done = threading.Event()
         self.result: Result | None = None
@@ -64,6 +64,16 @@ class Writer:
 
     def submit(self, command: Commit) -> CommitAnswer:
         """The command's answer, once durable. Raises the port's errors, and what `wanted` raised."""
+        answer = self._answer(command)
+        if answer is None:
+            raise InternalError("the journal answered nothing", hint="report it")
+        return answer
+
+    def trim(self, command: Trim) -> None:
+        """Returns once it is durable. Raises the port's errors."""
+        self._answer(command)
+
+    def _answer(self, command: Commit | Trim) -> CommitAnswer | None:
         ticket = _Ticket(command)
         with self._ready:
             if self._closing:
@@ -79,8 +89,6 @@ class Writer:
             raise
         if isinstance(ticket.result, BaseException):
             raise ticket.result
-        if ticket.result is None:
-            raise InternalError("the journal answered nothing", hint="report it")
         return ticket.result
 
     def close(self) -> bool:
@@ -152,7 +160,7 @@ class Writer:
             ticket.answer(result)
         self._commands_since_checkpoint += len(tickets)
 
-    def _results(self, commands: Sequence[Commit]) -> list[Result]:
+    def _results(self, commands: Sequence[Commit | Trim]) -> list[Result]:
         try:
             return append_all(self._opened(), commands)
         except Exception as error:  # noqa: BLE001 — whatever it is, each caller hears of it and nothing is half stored

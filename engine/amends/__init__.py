@@ -32,8 +32,12 @@ if TYPE_CHECKING:
         Unidentified,
         UnknownName,
     )
+    from amends.core.rows import RunState
     from amends.core.status import ActionStatus, Outcome, RunStatus
+    from amends.runtime.opening import RunOutcome
+    from amends.runtime.planning import PlannedStep, Step
     from amends.runtime.results import CallResult
+    from amends.runtime.runs import Run
 
 __version__ = "0.1.0"
 
@@ -57,6 +61,11 @@ _ERRORS = (
 _HOMES = {
     "Engine": "amends.bootstrap",
     "CallResult": "amends.runtime.results",
+    "PlannedStep": "amends.runtime.planning",
+    "Run": "amends.runtime.runs",
+    "RunOutcome": "amends.runtime.opening",
+    "RunState": "amends.core.rows",
+    "Step": "amends.runtime.planning",
     "ActionStatus": "amends.core.status",
     "Outcome": "amends.core.status",
     "RunStatus": "amends.core.status",
@@ -78,8 +87,13 @@ __all__ = [
     "JournalBusy",
     "JournalUnavailable",
     "Outcome",
+    "PlannedStep",
     "PolicyError",
+    "Run",
+    "RunOutcome",
+    "RunState",
     "RunStatus",
+    "Step",
     "SystemRefused",
     "SystemUnavailable",
     "Unidentified",

@@ -23,6 +23,7 @@ from amends.core.contract import (
 from amends.core.errors import ConfigError
 from amends.core.evidence import Observation
 from amends.core.status import Outcome
+from amends.ports.services import Delivery, Notice, Notifier
 from amends.spi.capability import (
     Accepted,
     Call,
@@ -37,13 +38,13 @@ from amends.spi.capability import (
     Refused,
 )
 from amends.spi.hookspecs import (
+    SPI_VERSION,
     AdapterContext,
     Check,
     CheckAnswer,
     DoctorFinding,
     PolicyContribution,
     Registry,
-    SPI_VERSION,
     hookimpl,
 )
 
@@ -60,6 +61,7 @@ __all__ = [
     "Contract",
     "CorrectionArgs",
     "Corrector",
+    "Delivery",
     "DoctorFinding",
     "Done",
     "Effect",
@@ -70,6 +72,8 @@ __all__ = [
     "Keying",
     "Limits",
     "NotSent",
+    "Notice",
+    "Notifier",
     "Observation",
     "Outcome",
     "PolicyContribution",

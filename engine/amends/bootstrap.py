@@ -24,7 +24,7 @@ from amends.backends.owners import OwnerFiles
 from amends.backends.secrets import ReferencedSecrets
 from amends.backends.sqlite_journal import SqliteJournal
 from amends.config import NotifierSettings, Settings
-from amends.core.errors import AmendsError, ConfigError
+from amends.core.errors import AmendsError, ConfigError, JournalUnavailable
 from amends.core.events import BundleRecorded
 from amends.core.evidence import Decision
 from amends.core.rows import BundleRow
@@ -216,6 +216,7 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
     loaded = adapters_of(settings, secrets) if whole else Loaded()
     closing: list[Callable[[], None]] = []
     try:
+        _make_private(settings.folder)
         owners = OwnerFiles(settings.folder / "owners", clock, ids)
         closing.append(owners.close)
         journal = journal_of(settings)
@@ -251,6 +252,17 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
         raise
     mirror = settings.storage.mirror if mirror is None else mirror
     return Wiring(kit, settings, loaded, owners, authorizer.permits, mirror)
+
+
+def _make_private(folder: Path) -> None:
+    """The storage folder, for the engine's account alone from the start."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalUnavailable(
+            f"the storage folder `{folder}` cannot be made: {error.strerror}",
+            hint="make its parent writable, or name another one in [storage] folder",
+        ) from error
 
 
 def _authorizer(sources: PolicySources) -> CedarAuthorizer:

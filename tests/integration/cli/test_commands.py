@@ -1,5 +1,6 @@
 """Commands over a real project: what they print, what they change, how they exit."""
 
+import fcntl
 import re
 
 import pytest
@@ -311,3 +312,23 @@ def test_a_journal_that_is_none_is_named(amends, project):
     answer = amends("doctor", "--json", code=1).json
     assert any(f["subject"] == "journal" and f["level"] == "problem" for f in answer["findings"])
     assert (folder / "journal.sqlite").read_bytes().startswith(b"this is no database")
+
+
+def test_a_frozen_process_with_the_write_lock_is_named_and_nothing_waits_for_ever(amends, engine, project):
+    """Exit 8 after the configured patience; the message names the holder."""
+    text = project.read_text(encoding="utf-8")
+    project.write_text(text.replace("[storage]", "[storage]\nlock_wait_seconds = 0.1"), encoding="utf-8")
+    lock = project.parent / ".amends" / "journal.lock"
+    with lock.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        error = amends("runs", "list", "--json", code=8).json["error"]
+    assert error["code"] == "journal_busy"
+    assert error["hint"]
+    amends("runs", "list")
+
+
+def test_a_storage_folder_that_cannot_be_made_is_unreachable(amends, project):
+    """Here a file stands in its way."""
+    (project.parent / ".amends").write_text("in the way", encoding="utf-8")
+    told = amends("runs", "list", code=8)
+    assert "cannot be made" in told.err

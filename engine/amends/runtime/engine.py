@@ -128,7 +128,7 @@ class Engine:
         """Runs in order of their opening; unreadable ones are left to `amends ledger verify`."""
         wanted = None if statuses is None else frozenset(s.value for s in statuses)
         rows = self.kit.journal.rows("run", statuses=wanted, limit=limit)
-        return [RunRow.model_validate_json(row.body) for row in rows]
+        return self.book.runs(rows)
 
     def run_report(self, run_id: str) -> dict[str, Json]:
         """The report of a run: what exists, what might, what can be undone, who decides."""

@@ -101,7 +101,7 @@ class Sweeper:
             return False
         mine = [s.run for s in seen.values() if not s.run.terminal]
         rows = self.kit.journal.rows("run", statuses=_DRIVEN, due_before_us=until_us, limit=_PAGE)
-        let_go = [run for run in (RunRow.model_validate_json(row.body) for row in rows) if not run.holder_id]
+        let_go = [run for run in self.book.runs(rows) if not run.holder_id]
         return any(run.due_us is not None and run.due_us <= until_us for run in (*mine, *let_go))
 
     def _page_again(self) -> None:
@@ -117,7 +117,7 @@ class Sweeper:
         now = self.kit.clock.now_us()
         while rows := self.kit.journal.rows("run", statuses=_LIVE, due_before_us=now, after_key=after, limit=_PAGE):
             after = rows[-1].key.key
-            found += [RunRow.model_validate_json(row.body) for row in rows]
+            found += self.book.runs(rows)
         return [run for run in found if self._may_start(run, now)]
 
     def _may_start(self, run: RunRow, now_us: int) -> bool:

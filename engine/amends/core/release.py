@@ -140,7 +140,7 @@ def _unknown(state: RunState, action: ActionRow, facts: Facts) -> Step:
 def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Step]:
     items = [a for a in state.forward_actions() if is_release(a)]
     waiting = [a for a in items if a.status in {_S.QUEUED, _S.AWAITING_APPROVAL} or _resendable(a)]
-    if waiting and state.run.check:
+    if state.run.check and (waiting or not state.pivot_passed):  # a run that releases nothing must have succeeded too
         verdict = _check(state, check_fresh=check_fresh)
         if verdict is not None:
             yield from (step for a in items if (step := _undecided_step(state, a, facts)) is not None)

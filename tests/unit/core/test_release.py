@@ -148,9 +148,13 @@ def test_the_check_is_asked_at_release_and_only_passed_releases(answer, fresh, e
     assert planned(run, fresh=fresh).finish is finish
 
 
-def test_without_a_check_or_an_item_nobody_is_asked():
-    """Nothing to release: nothing to verify."""
-    assert steps(committing(base("ci")), fresh=False) == []
+def test_a_run_that_releases_nothing_must_have_succeeded_too():
+    """The check is asked although the outbox is empty: a run whose tests fail is taken back, not committed."""
+    assert steps(committing(base("ci")), fresh=False) == [("check", "", "success_must_be_verified_at_release")]
+
+
+def test_without_a_check_nobody_is_asked():
+    """A run that names no success condition releases on the success of its actions."""
     assert steps(committing(item(base())), fresh=False) == [("release", "x", "run_succeeded")]
 
 

@@ -247,10 +247,12 @@ class CompensationVerified(Frozen):
 
 
 class LateCheckDone(Frozen):
-    """The second look after a verified undo is over. `inconclusive`: the system could not be read any more."""
+    """The second look after a verified undo is over. `diverged`: somebody else changed it since; `inconclusive`: the
+    system could not be read any more.
+    """
 
     kind: Literal["late_check_done"] = "late_check_done"
-    seen: Literal["absent", "inconclusive"]
+    seen: Literal["absent", "diverged", "inconclusive"]
 
 
 class EffectReappeared(Frozen):
@@ -313,6 +315,7 @@ class ApprovalAsked(Frozen):
     phase: Phase
     tier: int
     roles: tuple[str, ...] = ()
+    people: int = 1  # how many different people must say yes
     reasons: tuple[str, ...] = ()
     shown: JsonFields
     digest: str

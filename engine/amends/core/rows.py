@@ -178,6 +178,7 @@ class ApprovalRow(Frozen):
     status: Literal["pending", "approved", "refused", "expired", "voided", "withdrawn", "consumed"] = "pending"
     tier: int
     roles: tuple[str, ...] = ()
+    people: int = 1  # how many different people must say yes
     reasons: tuple[str, ...] = ()
     shown: JsonFields
     digest: str

@@ -16,6 +16,7 @@ from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
 from amends.runtime.kit import Kit
+from amends.runtime.reading import readable
 
 _S = ActionStatus
 _UNDO_APPROVAL_SECONDS = 86_400.0
@@ -64,6 +65,7 @@ class Approvals:
             phase=phase,
             tier=decision.tier or 1,
             roles=decision.roles,
+            people=max(1, decision.approvers),
             reasons=decision.reasons,
             shown=shown_to_people(state, action, phase),
             digest=self.policy.binding(state.run, action, phase),
@@ -110,6 +112,8 @@ class Approvals:
                 raise CallerError(
                     f"`{by}` started this run and may not approve it", hint="another person has to approve"
                 )
+            if by in row.approvers:
+                raise Conflict(f"`{by}` has said yes already", hint="another person has to say yes as well")
             if digest and digest != row.digest:
                 raise Conflict("what you were shown is not what waits now", hint="look at the item again")
             if person.tier < row.tier or not set(row.roles) <= set(person.roles):
@@ -126,8 +130,11 @@ class Approvals:
                 comment=comment,
                 digest=row.digest,
             )
-            woken = self.escalations.waking(state, "a person approved", by)
-            return [Draft(given, row.action_id), *self._approved_compensation(state, row, by), *woken]
+            drafts = [Draft(given, row.action_id)]
+            if len(row.approvers) + 1 < row.people:
+                return drafts  # another person has to say yes as well
+            drafts += self._approved_compensation(state, row, by)
+            return drafts + self.escalations.waking(state, "a person approved", by)
 
         return self.book.record(run_id, decide)
 
@@ -246,4 +253,4 @@ def _why(decision: Decision) -> str:
 def pending_approvals(kit: Kit, *, limit: int = 1000) -> tuple[ApprovalRow, ...]:
     """Every question that waits for an answer, oldest first."""
     rows = kit.journal.rows("approval", active=True, limit=limit)
-    return tuple(ApprovalRow.model_validate_json(row.body) for row in rows)
+    return readable(rows, ApprovalRow)

@@ -13,7 +13,7 @@ from amends.core import events as e
 from amends.core import outcomes
 from amends.core.contract import Alternative
 from amends.core.evidence import Decision, Observation
-from amends.core.planner import next_rung, unexpired_rungs
+from amends.core.settling import next_rung, unexpired_rungs
 from amends.core.rows import ActionRow, ApprovalRow, RunState
 from amends.core.schedule import microseconds, settle_over_at_us
 from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
@@ -310,8 +310,7 @@ class Compensator:
             if observation.seen in {"applied", "many"}:
                 drafts.append(Draft(e.EffectReappeared(observation=observation), action_id))
             elif observation.seen != "inconclusive" or action.probes >= looks:
-                told = observation.seen == "inconclusive"
-                drafts.append(Draft(e.LateCheckDone(seen="inconclusive" if told else "absent"), action_id))
+                drafts.append(Draft(e.LateCheckDone(seen=observation.seen), action_id))
             return drafts
 
         self.book.record(session.run_id, decide, epoch=session.epoch)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from amends.core import correction
 from amends.core import events as e
 from amends.core.canonical import Json, digest
-from amends.core.fold import planned_row
+from amends.core.fold_actions import planned_row
 from amends.core.identity import idempotency_key
 from amends.core.rows import RunState
 from amends.core.schedule import microseconds

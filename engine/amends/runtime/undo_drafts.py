@@ -9,7 +9,7 @@ from amends.core import events as e
 from amends.core.canonical import Json
 from amends.core.contract import Alternative
 from amends.core.evidence import Evidence, FailureNote, Observation
-from amends.core.fold import planned_row
+from amends.core.fold_actions import planned_row
 from amends.core.identity import idempotency_key
 from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import microseconds

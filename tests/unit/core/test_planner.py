@@ -9,7 +9,8 @@ from amends.core import outcomes
 from amends.core.contract import Alternative, Keying, ProbeRule, Retry
 from amends.core.correction import compose
 from amends.core.evidence import Evidence, FailureNote, Observation
-from amends.core.planner import next_rung, plan
+from amends.core.planner import plan
+from amends.core.settling import next_rung
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.core.steps import Facts
 from amends.testing.contracts import corrector, irreversible, reversible, visible

@@ -13,8 +13,9 @@ from amends.core.contract import Alternative, Contract, ProbeRule, Retry
 from amends.core.correction import compose
 from amends.core.evidence import Evidence, FailureNote, Observation
 from amends.core.order import dependents
-from amends.core.planner import in_scope, next_rung, plan, settled
+from amends.core.planner import plan
 from amends.core.rows import ActionRow
+from amends.core.settling import in_scope, next_rung, settled
 from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.core.steps import Facts, Plan, Step
 from amends.testing.contracts import corrector, irreversible, reversible, visible

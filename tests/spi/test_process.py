@@ -35,19 +35,21 @@ def test_output_held_by_a_background_child_is_not_an_end(tmp_path):
         run(["sh", "-c", "sleep 60 & exit 0"], env=ENV, timeout_seconds=0.3)
 
 
-def test_only_descriptors_marked_inheritable_pass():
-    """The owner lock reaches the child, other descriptors do not."""
+@pytest.mark.parametrize(("keeps_owner", "seen"), [(True, ["open", "shut"]), (False, ["shut", "shut"])])
+def test_only_descriptors_marked_inheritable_pass(keeps_owner, seen):
+    """The owner lock reaches a child that may change something, other descriptors reach none."""
     kept, closed = os.pipe()
     os.set_inheritable(kept, True)
     code = (
         "import os,sys\nfor n in sys.argv[1:]:\n try: os.fstat(int(n)); print('open')\n except OSError: print('shut')"
     )
     try:
-        ended = run([sys.executable, "-c", code, str(kept), str(closed)], env=ENV, timeout_seconds=20)
+        argv = [sys.executable, "-c", code, str(kept), str(closed)]
+        ended = run(argv, env=ENV, timeout_seconds=20, keeps_owner=keeps_owner)
     finally:
         os.close(kept)
         os.close(closed)
-    assert ended.out.split() == ["open", "shut"]
+    assert ended.out.split() == seen
 
 
 def test_ending_a_group_twice_is_harmless():

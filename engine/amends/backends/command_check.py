@@ -45,7 +45,13 @@ class _Command:
     def ask(self, run_id: str) -> tuple[CheckAnswer, str]:
         environment = {**(os.environ if self._environment is None else self._environment), RUN_VARIABLE: run_id}
         try:
-            ended = run(self._argv, env=environment, timeout_seconds=self._timeout_seconds, cwd=str(self._folder))
+            ended = run(
+                self._argv,
+                env=environment,
+                timeout_seconds=self._timeout_seconds,
+                cwd=str(self._folder),
+                keeps_owner=False,  # it only answers: recovery of a dead engine does not wait for its tests
+            )
         except TimeLimit:
             return "unknown", f"`{self._argv[0]}` ran longer than {self._timeout_seconds:g} s and was ended"
         except OSError as error:

@@ -3,7 +3,8 @@
 A time limit kills the whole group. Whatever the child started may still be at work elsewhere, so a limit is
 `TimeLimit`, which the engine reads as unknown; it is never proof that nothing happened. Children inherit the
 engine's owner lock (a file descriptor marked inheritable), so that a dead engine with a living child is not yet
-"proven dead" (rule 12).
+"proven dead" (rule 12). A child that changes nothing outside does not take it (`keeps_owner=False`): nobody has
+to wait for it.
 """
 
 from __future__ import annotations
@@ -63,7 +64,12 @@ class Budget:
 
 
 def start(
-    argv: Sequence[str], *, env: Mapping[str, str], cwd: str | None = None, stderr: IO[bytes] | None = None
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: str | None = None,
+    stderr: IO[bytes] | None = None,
+    keeps_owner: bool = True,
 ) -> subprocess.Popen[bytes]:
     """Start `argv` (no shell) as the leader of a new session, with pipes for what is not given. Raises `OSError` if it
     cannot.
@@ -76,7 +82,7 @@ def start(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE if stderr is None else stderr,
         start_new_session=True,
-        close_fds=False,  # Python marks its own descriptors non-inheritable: only the owner lock passes
+        close_fds=not keeps_owner,  # Python marks its own descriptors non-inheritable: only the owner lock passes
     )
 
 
@@ -87,12 +93,13 @@ def run(
     timeout_seconds: float,
     stdin: bytes = b"",
     cwd: str | None = None,
+    keeps_owner: bool = True,
 ) -> Ended:
     """Run `argv` (no shell) to its end. Raises `TimeLimit` after killing its group, `OSError` if it cannot start.
 
     A child that ends but leaves others holding its output counts as running until they end or the limit comes.
     """
-    child = start(argv, env=env, cwd=cwd)
+    child = start(argv, env=env, cwd=cwd, keeps_owner=keeps_owner)
     try:
         stdout, stderr = child.communicate(stdin, timeout=timeout_seconds)
     except subprocess.TimeoutExpired:

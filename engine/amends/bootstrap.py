@@ -19,16 +19,15 @@ from amends.backends.clock import SystemClock
 from amends.backends.command_check import command_check
 from amends.backends.ids import UuidV7
 from amends.backends.mirroring import Mirroring
+from amends.backends.no_policies import NoPolicies
 from amends.backends.notifiers import CommandNotifier, WebhookNotifier
 from amends.backends.owners import OwnerFiles
 from amends.backends.secrets import ReferencedSecrets
 from amends.backends.sqlite_journal import SqliteJournal
 from amends.config import NotifierSettings, Settings
-from amends.core.errors import AmendsError, ConfigError, JournalUnavailable
+from amends.core.errors import ConfigError, JournalUnavailable
 from amends.core.events import BundleRecorded
-from amends.core.evidence import Decision
 from amends.core.rows import BundleRow
-from amends.ports.authorizer import AuthorizationRequest, PolicyBundle
 from amends.ports.journal import Journal, RowKey
 from amends.ports.ledger import Ledger, SqlValue, Table
 from amends.ports.services import Milestone, Notifier, Progress, Secrets
@@ -39,7 +38,8 @@ from amends.spi import Check
 
 if TYPE_CHECKING:
     from amends.backends.cedar import CedarAuthorizer
-    from amends.backends.plugin_host import Loaded, PluginProblem
+    from amends.backends.plugin_host import Loaded
+    from amends.backends.policies import PolicySources
 
 _T = TypeVar("_T")
 BUILT_IN_CHECKS = frozenset({"all_actions_succeeded"})
@@ -125,15 +125,6 @@ class Wiring:
         self.owners.close()
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySources:
-    """Everything policies are made of."""
-
-    loaded: Loaded
-    site_bundle: Path | None
-    known_labels: Mapping[str, str]
-
-
 def settings_of(path: Path | str | None = None) -> Settings:
     """The settings of the project at `path` (a file, or a folder at or below its own). Raises `ConfigError`."""
     start = Path.cwd() if path is None else Path(path)
@@ -168,7 +159,9 @@ def ledger_of(settings: Settings, journal: Journal) -> Ledger:
 
 
 def policy_sources(settings: Settings, journal: Journal, loaded: Loaded) -> PolicySources:
-    """The sources of the active policies, for `amends policy` and for the authorizer."""
+    """What the active policies are made of, for `amends policy` and for the authorizer."""
+    from amends.backends.policies import PolicySources
+
     bundle = settings.policies.bundle
     return PolicySources(loaded, settings.path(bundle) if bundle else None, known_labels(journal))
 
@@ -177,29 +170,6 @@ def known_labels(journal: Journal) -> dict[str, str]:
     """Label -> version of every bundle the ledger has seen: a label never means two things."""
     rows = [BundleRow.model_validate_json(row.body) for row in journal.rows("bundle")]
     return {row.policy_version.split("@", 1)[0]: row.policy_version for row in rows}
-
-
-def authorizer_of(sources: PolicySources) -> tuple[CedarAuthorizer, Loaded]:
-    """The authorizer, and the adapters left: one whose contracts or policies do not load is taken out, alone.
-
-    Raises `ConfigError` if the site bundle or the baseline does not load.
-    """
-    try:
-        return _authorizer(sources), sources.loaded
-    except ConfigError as error:
-        culprits = _policy_culprits(sources.loaded)
-        missing = [str(problem) for problem in (*sources.loaded.problems, *culprits.values())]
-        if missing and not culprits:
-            raise ConfigError(
-                f"{error.message} (not loaded: {'; '.join(missing)})",
-                hint="repair the adapter first: the site's policies may name its actions",
-                **error.data,
-            ) from error
-        if not culprits:
-            raise
-    return authorizer_of(
-        PolicySources(sources.loaded.without(culprits), sources.site_bundle, sources.known_labels),
-    )
 
 
 # --- wiring ---------------------------------------------------------------------------------------------------
@@ -221,9 +191,11 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
         closing.append(owners.close)
         journal = journal_of(settings)
         closing.append(journal.close)
-        authorizer: CedarAuthorizer | _NoPolicies = _NoPolicies()
+        authorizer: CedarAuthorizer | NoPolicies = NoPolicies()
         if whole:
-            authorizer, loaded = authorizer_of(policy_sources(settings, journal, loaded))
+            from amends.backends.policies import load_authorizer
+
+            authorizer, loaded = load_authorizer(policy_sources(settings, journal, loaded))
         kit = Kit(
             journal=journal,
             authorizer=authorizer,
@@ -263,38 +235,6 @@ def _make_private(folder: Path) -> None:
             f"the storage folder `{folder}` cannot be made: {error.strerror}",
             hint="make its parent writable, or name another one in [storage] folder",
         ) from error
-
-
-def _authorizer(sources: PolicySources) -> CedarAuthorizer:
-    from amends.backends.cedar import CedarAuthorizer
-
-    return CedarAuthorizer.load(
-        contracts=[offer.contract for offer in sources.loaded.offers],
-        contributions=sources.loaded.contributions,
-        owned_prefixes=sources.loaded.owned_prefixes,
-        site_bundle=sources.site_bundle,
-        known_labels=sources.known_labels,
-    )
-
-
-def _policy_culprits(loaded: Loaded) -> dict[str, PluginProblem]:
-    """Adapters that do not load beside the baseline and those before them, in name order."""
-    from amends.backends.plugin_host import Loaded, PluginProblem
-
-    sound = Loaded()
-    culprits: dict[str, PluginProblem] = {}
-    for adapter in loaded.adapters:
-        trial = Loaded((*sound.adapters, adapter))
-        try:
-            _authorizer(PolicySources(trial, None, {}))
-        except AmendsError as error:
-            distribution = f"{adapter.distribution} {adapter.version}"
-            culprits[adapter.name] = PluginProblem(
-                adapter.name, distribution, "policies", error.message, error.hint or "report it to the plugin's authors"
-            )
-        else:
-            sound = trial
-    return culprits
 
 
 def _configured_checks(settings: Settings) -> dict[str, Check]:
@@ -340,25 +280,3 @@ class _Quiet:
 
     def reached(self, milestone: Milestone, run_id: str, action_id: str) -> None:
         """Say nothing."""
-
-
-class _NoPolicies:
-    """Of an engine that sends nothing: everything is denied."""
-
-    def decide(self, request: AuthorizationRequest) -> Decision:
-        return Decision(
-            decision_id=request.decision_id,
-            verdict="deny",
-            action=request.action,
-            policy_version="none",
-            effective_digest="none",
-            code="no_policies",
-            reasons=("this engine was opened for people's decisions and loads no policies",),
-        )
-
-    def bundle(self) -> PolicyBundle:
-        return PolicyBundle("none", "none", {})
-
-    def permits(self, namespace: str, action: str) -> tuple[str, ...]:
-        del namespace, action
-        return ()

@@ -51,9 +51,9 @@ def _of_system(journal: Journal) -> Iterator[str]:
     wanted: dict[RowKey, Row] = {}
     try:
         for event in map(_event, _events(journal, e.SYSTEM_STREAM)):
-            row = fold.system_row(event)
-            if row is not None:
-                wanted[_key(row)] = row
+            made = fold.system_row(event)
+            if made is not None:
+                wanted[_key(made)] = made
     except CorruptLedger as error:
         yield f"the system stream cannot be read: {error.message}"
         return

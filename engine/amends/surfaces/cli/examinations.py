@@ -19,6 +19,7 @@ from amends.backends.digest_key import FILE_NAME as KEY_NAME
 from amends.backends.ids import UuidV7
 from amends.backends.owners import OwnerFiles
 from amends.backends.plugin_host import Loaded
+from amends.backends.policies import load_authorizer
 from amends.config import Settings
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError
@@ -127,7 +128,7 @@ def _ledger(settings: Settings, journal: Journal) -> Iterator[DoctorFinding]:
 
 def _policies(settings: Settings, journal: Journal, loaded: Loaded) -> Iterator[DoctorFinding]:
     sources = bootstrap.policy_sources(settings, journal, loaded)
-    authorizer, kept = bootstrap.authorizer_of(sources)
+    authorizer, kept = load_authorizer(sources)
     yield _ok("policies", f"in force: {authorizer.bundle().version}")
     for problem in kept.problems[len(loaded.problems) :]:
         yield _problem("policies", str(problem), problem.remedy)

@@ -13,9 +13,9 @@ from amends.core import events as e
 from amends.core import outcomes
 from amends.core.contract import Alternative
 from amends.core.evidence import Decision, Observation
-from amends.core.settling import next_rung, unexpired_rungs
 from amends.core.rows import ActionRow, ApprovalRow, RunState
 from amends.core.schedule import microseconds, settle_over_at_us
+from amends.core.settling import next_rung, unexpired_rungs
 from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.runtime import undo_drafts
 from amends.runtime.approvals import Approvals
@@ -307,10 +307,13 @@ class Compensator:
             action = state.actions[action_id]
             drafts = [Draft(e.ProbeAnswered(purpose="late_check", observation=observation), action_id)]
             looks = len(action.contract.probe.schedule_seconds) if action.contract.probe else 0
-            if observation.seen in {"applied", "many"}:
-                drafts.append(Draft(e.EffectReappeared(observation=observation), action_id))
-            elif observation.seen != "inconclusive" or action.probes >= looks:
-                drafts.append(Draft(e.LateCheckDone(seen=observation.seen), action_id))
+            match observation.seen:
+                case "applied" | "many":
+                    drafts.append(Draft(e.EffectReappeared(observation=observation), action_id))
+                case "inconclusive" if action.probes < looks:
+                    pass  # the planner looks again
+                case seen:
+                    drafts.append(Draft(e.LateCheckDone(seen=seen), action_id))
             return drafts
 
         self.book.record(session.run_id, decide, epoch=session.epoch)

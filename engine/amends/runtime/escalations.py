@@ -13,6 +13,7 @@ from amends.core.schedule import microseconds
 from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.kit import Kit
+from amends.runtime.reading import readable
 
 _S = ActionStatus
 
@@ -245,4 +246,4 @@ def _evidence(action: ActionRow) -> dict[str, Json]:
 def open_items(kit: Kit, *, limit: int = 1000) -> tuple[EscalationRow, ...]:
     """Every open escalation, oldest first."""
     rows = kit.journal.rows("escalation", active=True, limit=limit)
-    return tuple(EscalationRow.model_validate_json(row.body) for row in rows)
+    return readable(rows, EscalationRow)

@@ -60,11 +60,13 @@ def withdraw(session: Session, action: str, by: str) -> None:
 
 def _waiting(engine: Engine) -> dict[str, ActionRow]:
     """Forward actions that were never sent and wait, in order of their registration."""
+    from amends.runtime.reading import readable
+
     found: dict[str, ActionRow] = {}
     after = ""
     while rows := engine.kit.journal.rows("action", statuses=_WAITING, after_key=after):
         after = rows[-1].key.key
-        found |= {row.key.key: ActionRow.model_validate_json(row.body) for row in rows}
+        found |= {action.action_id: action for action in readable(rows, ActionRow)}
     return {key: action for key, action in found.items() if action.forward and action.contract.irreversible}
 
 

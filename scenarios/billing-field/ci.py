@@ -26,13 +26,15 @@ def main(remote: str, branch: str, seen: str) -> int:
         Path(seen).write_text(f"{os.getpid()} {commit}")
         tests = [sys.executable, "-m", "unittest", "discover", "-s", "tests", "-t", "."]
         passed = run(tests, clone).returncode == 0
-        print(f"{commit[:12]} of {branch}: {'green' if passed else 'red'}")
+        print(f"{branch} at {commit[:12]} is {'green' if passed else 'red'}")
         return 0 if passed else 1
 
 
 def run(argv: list[str], folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
-    """One command to its end; what it says to its user goes to ours."""
-    return subprocess.run(argv, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+    """One command to its end; what it says on its way is printed before what we say."""
+    done = subprocess.run(argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    print(done.stderr, end="")
+    return done
 
 
 if __name__ == "__main__":

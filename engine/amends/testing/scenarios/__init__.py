@@ -1,1 +1,1 @@
-"""Scenarios: scripted runs, told trouble and the end state that must hold at the systems' side. Data in, verdict out."""
+"""Scenarios: scripted runs, told trouble, and the end state that must hold at the systems' side."""

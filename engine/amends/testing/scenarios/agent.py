@@ -20,7 +20,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from amends.core.errors import AmendsError
-from amends.testing.scenarios.playing import Player, ScriptError, Tell
+from amends.testing.scenarios.deciding import ScriptError
+from amends.testing.scenarios.playing import Player, Tell
 from amends.testing.scenarios.script_model import Entry
 from amends.testing.scenarios.world import Stage
 
@@ -33,7 +34,8 @@ def play_apart(stage: Stage, entries: Sequence[Entry], tell: Tell, folder: Path)
     Raises `ScriptError` if it ended otherwise than its script says.
     """
     handover = folder / "handover.json"
-    data = {"stage": asdict(stage), "entries": _ENTRIES.dump_python(tuple(entries), mode="json", by_alias=True, exclude_unset=True)}
+    told = _ENTRIES.dump_python(tuple(entries), mode="json", by_alias=True, exclude_unset=True)
+    data = {"stage": asdict(stage), "entries": told}
     handover.write_text(json.dumps(data), encoding="utf-8")
     process = subprocess.Popen(
         [sys.executable, "-m", "amends.testing.scenarios.agent", str(handover)],
@@ -43,8 +45,8 @@ def play_apart(stage: Stage, entries: Sequence[Entry], tell: Tell, folder: Path)
         start_new_session=True,
     )
     killed, problem = False, ""
-    assert process.stdout is not None
-    assert process.stderr is not None
+    if process.stdout is None or process.stderr is None:
+        raise ScriptError("the agent's process has no output to read")
     with process, process.stdout as lines:
         for line in lines:
             said: dict[str, Any] = json.loads(line)

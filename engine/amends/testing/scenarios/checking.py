@@ -14,7 +14,8 @@ from amends.core import fold, public
 from amends.core.events import Event, decode
 from amends.core.evidence import Decision
 from amends.core.rows import ActionRow, RunState
-from amends.core.status import ActionKind, ActionStatus, Outcome
+from amends.core.status import ActionStatus
+from amends.ports.journal import EventRecord
 from amends.testing.scenarios.document import corrections_of, decisions_of
 from amends.testing.scenarios.model import ExpectedAction, ExpectedRequests, Scenario
 from amends.testing.scenarios.script_model import Arm
@@ -95,9 +96,11 @@ def _actions(told: _Told, state: RunState) -> Iterator[str]:
             continue
         left.remove(near)
         if found is None:
-            yield from (f"{near.kind} `{near.capability}`: {problem}" for problem in _wrong(wanted, near, told))
+            name = f"{near.kind} `{near.capability}`"
+            yield from (f"{name}: {problem}" for problem in _wrong(wanted, near, told))
     for action in left:
-        yield f"nobody expects {action.kind} `{action.capability}` ({action.status}, {action.outcome}, {action.resource})"
+        state_of = f"{action.status}, {action.outcome}, {action.resource}"
+        yield f"nobody expects {action.kind} `{action.capability}` ({state_of})"
 
 
 def _is_meant(wanted: ExpectedAction, action: ActionRow, known: dict[str, Any]) -> bool:
@@ -133,7 +136,8 @@ def _wrong(wanted: ExpectedAction, action: ActionRow, told: _Told) -> Iterator[s
 def _decided_wrong(wanted: ExpectedAction, decision: Decision | None, policy: str) -> Iterator[str]:
     if wanted.decision.none or decision is None:
         if (decision is None) != wanted.decision.none:
-            yield f"decision is {decision and decision.verdict}, and {'none' if wanted.decision.none else 'one'} is expected"
+            wants = "no decision" if wanted.decision.none else "a decision"
+            yield f"decision is `{decision and decision.verdict}`, but {wants} is expected"
         return
     if decision.verdict != wanted.decision.outcome:
         yield f"decision is `{decision.verdict}`, not `{wanted.decision.outcome}` ({decision.code})"
@@ -161,14 +165,16 @@ def _registered_first(engine: Engine, world: World, run_ids: Iterable[str]) -> I
                 yield f"`{action.capability}` was sent at {action.sent_seq} and registered at {action.seq}"
             marks = [mark for mark in (action.action_id, action.idempotency_key) if mark]
             for name, row, text in logs:
-                written = not row["method"] == "GET" and any(mark in text for mark in marks)
+                written = row["method"] != "GET" and any(mark in text for mark in marks)
                 if written and (action.action_id not in intents or row["ts"] * 1_000_000 < intents[action.action_id]):
                     yield f"{row['method']} {row['path']} reached `{name}` before its intent was recorded"
-        replayed = fold.replay(
-            [Event(x.event_id, x.ts_us, x.run_id, x.run_seq, x.action_id, x.epoch, decode(x.payload, "")) for x in events]
-        )
-        if replayed != state:
+        if fold.replay([_event(record) for record in events]) != state:
             yield f"the rows of run `{run_id}` are not the fold of its events"
+
+
+def _event(record: EventRecord) -> Event:
+    body = decode(record.payload, "")
+    return Event(record.event_id, record.ts_us, record.run_id, record.run_seq, record.action_id, record.epoch, body)
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -196,7 +202,7 @@ def _escalations(scenario: Scenario, state: RunState) -> Iterator[str]:
     for wanted in scenario.expect.escalations:
         for item in left:
             capability = state.actions[item.action_id].capability
-            words = " ".join((item.known, item.in_doubt, item.proposed))
+            words = f"{item.known} {item.in_doubt} {item.proposed}"
             if (
                 item.cause == wanted.cause
                 and item.status == wanted.status
@@ -252,7 +258,8 @@ def _counts(scenario: Scenario, world: World) -> Iterator[str]:
         found = world.loopbacks[wanted.system].counts().get(wanted.kind, {})
         have = (found.get("present", 0), found.get("removed", 0))
         if have != (wanted.present, wanted.removed):
-            yield f"`{wanted.system}` counts {wanted.kind} present, removed = {have}, not {(wanted.present, wanted.removed)}"
+            should = (wanted.present, wanted.removed)
+            yield f"`{wanted.system}` counts {wanted.kind} present, removed = {have}, not {should}"
 
 
 def _requests(wanted: ExpectedRequests, world: World) -> Iterator[str]:

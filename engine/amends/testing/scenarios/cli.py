@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from amends.testing.scenarios.running import Verdict
 
 _root = click.option(
-    "--root", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Folder of scenarios; default: the shipped ones."
+    "--root",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Folder of scenarios; default: the shipped ones.",
 )
 _json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -30,7 +32,7 @@ def scenario() -> None:
 @_json
 def list_command(root: Path | None, *, as_json: bool) -> None:
     """Every scenario and its variants."""
-    from amends.testing.scenarios.loading import list_scenarios
+    from amends.testing.scenarios.loading import list_scenarios  # noqa: PLC0415 - `--help` stays quick
 
     found = list_scenarios(root or _resources.scenarios_path())
     if as_json:
@@ -50,7 +52,7 @@ def list_command(root: Path | None, *, as_json: bool) -> None:
 @_json
 def run_command(ids: tuple[str, ...], variant: str, root: Path | None, *, everything: bool, as_json: bool) -> int:
     """Run scenarios. Exit 0 only if each one holds; with --json one document each (several: a list)."""
-    from amends.testing.scenarios.running import run_scenario
+    from amends.testing.scenarios.running import run_scenario  # noqa: PLC0415 - same
 
     folder = root or _resources.scenarios_path()
     forms = _forms(folder, ids, variant, everything=everything)
@@ -70,10 +72,13 @@ def run_command(ids: tuple[str, ...], variant: str, root: Path | None, *, everyt
 
 def _forms(root: Path, ids: tuple[str, ...], variant: str, *, everything: bool) -> list[tuple[str, str]]:
     """Which (scenario, variant) to run. Raises `InvalidInput` or `UnknownName`."""
-    from amends.testing.scenarios.running import every_form
+    from amends.testing.scenarios.running import every_form  # noqa: PLC0415 - same
 
     if everything == bool(ids) or (variant and len(ids) != 1):
-        raise InvalidInput("name scenarios, or say `--all`; `--variant` goes with one scenario", hint="`amends scenario list` shows them")
+        raise InvalidInput(
+            "name scenarios or say `--all`, not both; `--variant` goes with one scenario",
+            hint="`amends scenario list` shows them",
+        )
     forms = every_form(root)
     if everything:
         return forms
@@ -86,14 +91,15 @@ def _forms(root: Path, ids: tuple[str, ...], variant: str, *, everything: bool) 
 def _show(verdict: Verdict) -> None:
     """The document for people."""
     made = verdict.document
-    click.echo(f"{'ok    ' if verdict.ok else 'NOT OK'} {verdict.name}: run {made['run_status']}, people are told {made['public_state']}")
+    ok = "ok    " if verdict.ok else "NOT OK"
+    click.echo(f"{ok} {verdict.name}: run {made['run_status']}, people are told {made['public_state']}")
     for action in made["actions"]:
         decision = action["decision"] or {"outcome": "-", "policy_version": "-"}
         evidence = ", ".join(f"{item['source']}:{item['code']}" for item in action["evidence"])
         click.echo(
-            f"  {action['seq']:>4} {action['kind']:<9} {action['capability']:<32} {action['status']:<13} {action['outcome']:<9} "
-            f"x{action['attempts']} sent {action['sent_seq'] or '-'} {action['provider_reference']} "
-            f"[{decision['outcome']} {decision['policy_version'].split('@')[0]}] {evidence}"
+            f"  {action['seq']:>4} {action['kind']:<9} {action['capability']:<32} {action['status']:<13} "
+            f"{action['outcome']:<9} x{action['attempts']} sent {action['sent_seq'] or '-'} "
+            f"{action['provider_reference']} [{decision['outcome']} {decision['policy_version'].split('@')[0]}] {evidence}"
         )
     for row in made["residual_effects"]:
         click.echo(f"  left at {row['system']}: {row['kind']} {row['resource']} ({row['reference']})")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -40,14 +40,18 @@ def load_scenario(root: Path, scenario_id: str, variant: str = "") -> Scenario:
     folder = root / scenario_id
     if not (folder / FILE_NAME).is_file():
         raise UnknownName(
-            f"no scenario `{scenario_id}`", hint="`amends scenario list` shows them", known=[s.id for s in list_scenarios(root)]
+            f"no scenario `{scenario_id}`",
+            hint="`amends scenario list` shows them",
+            known=[found.id for found in list_scenarios(root)],
         )
     return parse_scenario(_read(folder / FILE_NAME), folder / FILE_NAME, variant)
 
 
 def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scenario:
-    """A scenario from parsed TOML (one that `extends` another: on top of that). Raises `UnknownName` for a variant it lacks, else one `ConfigError` with every
-    wrong key."""
+    """A scenario from parsed TOML (one that `extends` another: on top of that).
+
+    Raises `UnknownName` for a variant it lacks, else one `ConfigError` with every wrong key.
+    """
     data, below = _extended(data, path)
     variants: dict[str, dict[str, Any]] = data.get("variants", {})
     if variant not in variants and (variant or variants):
@@ -75,7 +79,9 @@ def _extended(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path | 
         return data, None
     other = path.parent.parent / str(name) / FILE_NAME
     if not other.is_file():
-        raise ConfigError(f"`{path}`: `extends` names `{name}`, which is not there", hint="name a scenario beside this one")
+        raise ConfigError(
+            f"`{path}`: `extends` names `{name}`, which is not there", hint="name a scenario beside this one"
+        )
     changes = {key: value for key, value in data.items() if key not in {"extends", *_EDITS}}
     edits = {key: data[key] for key in _EDITS if key in data}
     merged = merge({**_read(other), "id": path.parent.name}, changes)
@@ -88,8 +94,14 @@ def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        merged[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        merged[key] = _merged(old, value)
     return merged
+
+
+def _merged(old: Any, value: Any) -> Any:
+    if isinstance(old, dict) and isinstance(value, dict):
+        return merge(cast("dict[str, Any]", old), cast("dict[str, Any]", value))
+    return value
 
 
 def _edited(
@@ -146,10 +158,11 @@ def _wrong(item: ErrorDetails) -> tuple[str, str, str]:
         case "missing":
             return key, "is missing", "add it"
         case "verb":
-            verbs = [name for name in given if name in VERBS] if isinstance(given, dict) else []
-            near = [m for name in (given if isinstance(given, dict) else ()) for m in get_close_matches(name, VERBS, n=1)]
-            what = f"has {len(verbs)} verbs" if verbs else "has no verb"
-            return key, what, f"did you mean `{near[0]}`?" if near and not verbs else f"give it one of {', '.join(VERBS)}"
+            names = [str(name) for name in cast("dict[str, Any]", given)] if isinstance(given, dict) else []
+            verbs = [name for name in names if name in VERBS]
+            near = [m for name in names for m in get_close_matches(name, VERBS, n=1)]
+            remedy = f"did you mean `{near[0]}`?" if near and not verbs else f"give it one of {', '.join(VERBS)}"
+            return key, f"has {len(verbs) or 'no'} verbs", remedy
         case "value_error":
             return key, item["msg"].removeprefix("Value error, "), "correct it"
         case _:

@@ -85,7 +85,8 @@ class ExpectedCount(Part):
 
 class ExpectedRequests(Part):
     """Requests in a system's own log. `order`: patterns `METHOD /path` that must appear in this order, others may stand
-    between; `count`: how often `match` appears in all."""
+    between; `count`: how often `match` appears in all.
+    """
 
     system: str
     order: tuple[str, ...] = ()
@@ -171,8 +172,9 @@ class Scenario(Part):
     @model_validator(mode="after")
     def _holds_together(self) -> Scenario:
         self._sessions()
-        used = [f.system for f in self.faults] + [e.system for e in (*self.expect.counts, *self.expect.requests)]
-        used += [e.system for e in self.expect.residual] + [e.split(":")[0] for e in self.expect.unchanged]
+        expect = self.expect
+        used = [f.system for f in self.faults] + [e.system for e in expect.counts] + [e.system for e in expect.requests]
+        used += [e.system for e in expect.residual] + [e.split(":")[0] for e in expect.unchanged]
         for name in used:
             if name not in self.systems:
                 raise ValueError(f"there is no system `{name}`; the systems are {', '.join(self.systems) or 'none'}")
@@ -184,7 +186,9 @@ class Scenario(Part):
         for place, entry in enumerate(self.script):
             if isinstance(entry, Open):
                 if inside:
-                    raise ValueError(f"script entry {place}: the session before has not ended; add `finish` or another end")
+                    raise ValueError(
+                        f"script entry {place}: the session before has not ended; add `finish` or another end"
+                    )
                 inside, apart = not entry.open.raises, entry.open.process == "apart"
             elif _is_killed(entry) and not apart:
                 raise ValueError(f'script entry {place}: only a process of its own is killed; say `process = "apart"`')

@@ -116,7 +116,8 @@ def git(folder: Path, *arguments: str) -> str:
 def refs(remote: Path) -> dict[str, str]:
     """Every ref of a remote and its commit."""
     lines = git(remote, "for-each-ref", "--format=%(refname) %(objectname)").splitlines()
-    return {name: commit for name, commit in (line.split(" ") for line in lines)}
+    pairs = (line.partition(" ") for line in lines)
+    return {name: commit for name, _, commit in pairs}
 
 
 def _made_by_running(_: str, names: list[str]) -> set[str]:

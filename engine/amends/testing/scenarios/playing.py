@@ -12,20 +12,17 @@ from amends.backends.clock import SystemClock
 from amends.bootstrap import Engine
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError
-from amends.core.rows import ApprovalRow, EscalationRow, RunState
+from amends.core.rows import RunState
 from amends.ports.services import Milestone
 from amends.runtime.results import CallResult
 from amends.runtime.runs import Run
 from amends.testing.scenarios import script_model as s
+from amends.testing.scenarios.deciding import ScriptError, decide
 from amends.testing.scenarios.values import fill
 from amends.testing.scenarios.world import Stage, arm, happen
 
 Tell = Callable[[dict[str, Any]], None]
 _POLL_SECONDS = 0.05
-
-
-class ScriptError(Exception):
-    """The script did not go as it says: which entry, what was expected, what was found."""
 
 
 class AgentStopped(RuntimeError):
@@ -51,7 +48,7 @@ class KillSwitch:
 
 
 class Player:
-    """Plays entries one after the other. `tell` hears what others must know: results, run ids, the wish to be killed."""
+    """Plays entries one after the other. `tell` hears results, run ids, and the wish to be killed."""
 
     def __init__(self, stage: Stage, tell: Tell) -> None:
         self._stage = stage
@@ -212,11 +209,17 @@ class Player:
         argv = [str(part) for part in fill(list(entry.command), self._stage.known)]
         folder = Path(self._stage.project) / str(fill(entry.folder, self._stage.known))
         if entry.kill_while:
-            subprocess.Popen(argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            subprocess.Popen(
+                argv, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            )
             self._switch.die()
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
         if entry.step:
-            told = {"exit": done.returncode, "stdout": done.stdout[-2000:], "stderr": done.stderr[-2000:]}
+            told: dict[str, Json] = {
+                "exit": done.returncode,
+                "stdout": done.stdout[-2000:],
+                "stderr": done.stderr[-2000:],
+            }
             self._know(entry.step, told)
         if entry.exit is not None and done.returncode != entry.exit:
             raise ScriptError(f"`{' '.join(argv)}` exited with {done.returncode}: {(done.stdout + done.stderr)[-500:]}")
@@ -272,7 +275,9 @@ class Player:
                 state = engine.state(run_id or self._last_run())
                 found = [(run.run.run_key, run.run.status.value) for run in states]
                 if state.run.status is not how.status:
-                    raise ScriptError(f"the run is `{state.run.status}`, not `{how.status}`; recovered: {found}; {_told(state)}")
+                    raise ScriptError(
+                        f"the run is `{state.run.status}`, not `{how.status}`; recovered: {found}; {_told(state)}"
+                    )
 
     def _run_id(self, name: str) -> str:
         runs = self._stage.known.get("runs", {})
@@ -288,29 +293,10 @@ class Player:
 
     def _decide(self, entry: s.Approve | s.Reject | s.Resolve) -> None:
         if self._engine is not None:
-            self._decide_with(self._engine, entry)
+            decide(self._engine, entry)
             return
         with _opened(Engine.desk(Path(self._stage.project))) as desk:
-            self._decide_with(desk, entry)
-
-    def _decide_with(self, engine: Engine, entry: s.Approve | s.Reject | s.Resolve) -> None:
-        item = entry.approve if isinstance(entry, s.Approve) else entry.reject if isinstance(entry, s.Reject) else entry.resolve
-        kind = "escalation" if isinstance(entry, s.Resolve) else "question"
-        waiting: Sequence[ApprovalRow | EscalationRow] = (
-            engine.escalations() if isinstance(entry, s.Resolve) else engine.approvals()
-        )
-        fitting = [row for row in waiting if _fits(engine, row, item)]
-        if not fitting:
-            raise ScriptError(f"no {kind} fits {item.model_dump(exclude_defaults=True)}; open: {[_words(engine, r) for r in waiting]}")
-        row = fitting[-1]
-        try:
-            _answer(engine, entry, row, item)
-        except AmendsError as error:
-            if type(error).__name__ != item.raises:
-                raise ScriptError(f"raised {type(error).__name__}: {error}") from error
-            return
-        if item.raises:
-            raise ScriptError(f"must raise {item.raises}, but was recorded")
+            decide(desk, entry)
 
     def _wait(self, entry: s.Wait) -> None:
         until = self._clock.monotonic() + entry.seconds
@@ -333,44 +319,6 @@ class _opened:  # noqa: N801 - reads as a verb at the `with`
 
     def __exit__(self, *_: object) -> None:
         self._engine.close()
-
-
-def _answer(
-    engine: Engine, entry: s.Approve | s.Reject | s.Resolve, row: ApprovalRow | EscalationRow, item: s.Item
-) -> None:
-    match entry, row:
-        case s.Approve(), ApprovalRow():
-            engine.approve(row.approval_id, by=item.by, channel="scenario", comment=item.comment, digest=row.digest)
-        case s.Reject(), ApprovalRow():
-            engine.reject(
-                row.approval_id, by=item.by, channel="scenario", comment=item.comment, roll_back=item.roll_back
-            )
-        case _, EscalationRow():
-            engine.resolve(
-                row.escalation_id,
-                item.choice,
-                by=item.by,
-                channel="scenario",
-                comment=item.comment,
-                evidence=item.evidence,
-                reference=item.reference,
-            )
-        case _:
-            raise ScriptError("this cannot be answered so")
-
-
-def _fits(engine: Engine, row: ApprovalRow | EscalationRow, item: s.Item) -> bool:
-    action = engine.state(row.run_id).actions[row.action_id]
-    if item.capability and action.capability != item.capability:
-        return False
-    if isinstance(row, ApprovalRow):
-        return item.phase is None or row.phase == item.phase
-    return not item.cause or row.cause == item.cause
-
-
-def _words(engine: Engine, row: ApprovalRow | EscalationRow) -> str:
-    action = engine.state(row.run_id).actions[row.action_id]
-    return f"{action.capability}: {row.phase if isinstance(row, ApprovalRow) else row.cause}"
 
 
 def _expect(what: str, field: str, found: object, wanted: object, result: CallResult | None = None) -> None:

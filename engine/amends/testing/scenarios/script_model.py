@@ -5,7 +5,8 @@ Each entry is a table with one verb. Texts may hold `${…}` placeholders (see `
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
@@ -53,7 +54,8 @@ class Act(Part):
 
 class Open(Act):
     """An agent opens a run, or re-attaches to it. Entries up to `finish`, `fail`, `raise`, `detach` or `kill` are its
-    session."""
+    session.
+    """
 
     open: RunIdentity
 
@@ -289,7 +291,7 @@ VERBS = tuple(dict.fromkeys(_VERBS.values()))
 
 def verb_of(entry: Any) -> str | None:
     """The verb of an entry, if it has exactly one."""
-    names = entry if isinstance(entry, dict) else getattr(entry, "model_fields_set", ())
+    names = cast("Iterable[str]", entry if isinstance(entry, dict) else getattr(entry, "model_fields_set", ()))
     found = {_VERBS[name] for name in names if name in _VERBS}
     return found.pop() if len(found) == 1 else None
 

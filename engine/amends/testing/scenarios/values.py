@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from amends.core.errors import UnknownName
 
@@ -22,9 +22,10 @@ def fill(value: Any, known: Mapping[str, Any]) -> Any:
             return look_up(whole.group(1), known)
         return _PLACEHOLDER.sub(lambda match: str(look_up(match.group(1), known)), value)
     if isinstance(value, Mapping):
-        return {name: fill(inner, known) for name, inner in value.items()}
+        table = cast("Mapping[str, Any]", value)
+        return {name: fill(inner, known) for name, inner in table.items()}
     if isinstance(value, list | tuple):
-        return [fill(inner, known) for inner in value]
+        return [fill(inner, known) for inner in cast("list[Any]", value)]
     return value
 
 
@@ -34,5 +35,5 @@ def look_up(path: str, known: Mapping[str, Any]) -> Any:
     for part in path.split("."):
         if not isinstance(found, Mapping) or part not in found:
             raise UnknownName(f"nothing fills the placeholder `${{{path}}}`", known=sorted(known))
-        found = found[part]
+        found = cast("Mapping[str, Any]", found)[part]
     return found

@@ -35,7 +35,7 @@ class Stage:
     def system(self, name: str) -> LoopbackSystem:
         """A handle on a running loopback system. Raises `ConfigError` if there is none of this name."""
         if name not in self.systems:
-            raise ConfigError(f"`{name}` is no loopback system of this scenario", hint=f"they are {sorted(self.systems)}")
+            raise ConfigError(f"`{name}` is no loopback system here", hint=f"there are {sorted(self.systems)}")
         return LoopbackSystem.attach(self.systems[name])
 
     def render(self) -> None:
@@ -93,7 +93,7 @@ class World:
             for act in spec.seed:
                 happen(self.stage, act.model_copy(update={"system": act.system or name}))
         if not (source / scenario.config).is_file():
-            raise ConfigError(f"scenario `{scenario.id}` has no `{scenario.config}`", hint="add it, or correct `config`")
+            raise ConfigError(f"scenario `{scenario.id}` lacks `{scenario.config}`", hint="add it, or correct `config`")
         self.stage.render()
         self._first = {wanted: self._objects(wanted) for wanted in scenario.expect.unchanged}
         for fault in scenario.faults:

@@ -50,6 +50,11 @@ def open_reader(find: Callable[[], Path], limits: Limits, *, patience_seconds: f
     return _patiently(find, config, read_only=True, patience_seconds=patience_seconds)
 
 
+def open_scratch(limits: Limits, spill: Path) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, for reading and writing sealed files. `spill` is made only if it must be used."""
+    return duckdb.connect(config=_pinned(limits) | {"temp_directory": str(spill)})
+
+
 def is_damage(error: duckdb.Error) -> bool:
     """True if the error speaks of the file and not of the statement."""
     kinds = (duckdb.IOException, duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)

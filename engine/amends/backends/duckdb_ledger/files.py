@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from amends.core.errors import SystemUnavailable
@@ -91,14 +91,15 @@ def signature(path: Path) -> tuple[int, int, int]:
 
 
 @contextmanager
-def mirror_lock(path: Path, *, timeout_seconds: float) -> Generator[None]:
-    """Hold the mirror lock. Raises `SystemUnavailable` naming the holder after `timeout_seconds`.
+def exclusive_lock(path: Path, *, timeout_seconds: float, what: str, work: str) -> Generator[None]:
+    """Hold the lock file `path`. Raises `SystemUnavailable` naming the holder after `timeout_seconds`, with `what` and
+    `work` as the words for the lock and for what is done under it.
 
     A file of its own: opening and closing the database itself in a process that uses it would drop DuckDB's locks.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _acquire(descriptor, path, timeout_seconds)
+        _acquire(descriptor, path, timeout_seconds, what, work)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
@@ -106,7 +107,12 @@ def mirror_lock(path: Path, *, timeout_seconds: float) -> Generator[None]:
         os.close(descriptor)
 
 
-def _acquire(descriptor: int, path: Path, timeout_seconds: float) -> None:
+def mirror_lock(path: Path, *, timeout_seconds: float) -> AbstractContextManager[None]:
+    """The lock of who refreshes the ledger file."""
+    return exclusive_lock(path, timeout_seconds=timeout_seconds, what="mirror lock", work="refresh")
+
+
+def _acquire(descriptor: int, path: Path, timeout_seconds: float, what: str, work: str) -> None:
     give_up = time.monotonic() + timeout_seconds
     while True:
         try:
@@ -115,8 +121,8 @@ def _acquire(descriptor: int, path: Path, timeout_seconds: float) -> None:
             if time.monotonic() >= give_up:
                 pid = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
                 raise SystemUnavailable(
-                    f"process `{pid}` has held the mirror lock `{path}` for more than {timeout_seconds:g} s",
-                    hint="wait for its refresh to end, or end that process if it is frozen",
+                    f"process `{pid}` has held the {what} `{path}` for more than {timeout_seconds:g} s",
+                    hint=f"wait for its {work} to end, or end that process if it is frozen",
                     pid=pid,
                 ) from None
             time.sleep(_POLL_SECONDS)

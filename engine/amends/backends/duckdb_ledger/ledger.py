@@ -1,10 +1,10 @@
-"""The DuckDB ledger: every event of the journal, in SQL; disposable, since the journal can make it anew."""
+"""The DuckDB ledger: every event there ever was, in SQL; disposable: journal and sealed files can make it anew."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from amends.backends.duckdb_ledger import mirror, reader
+from amends.backends.duckdb_ledger.archive import ParquetArchive
 from amends.backends.duckdb_ledger.connection import (
     Held,
     Limits,
@@ -23,7 +24,7 @@ from amends.backends.duckdb_ledger.connection import (
 from amends.backends.duckdb_ledger.files import Generations, mirror_lock, remove, signature
 from amends.backends.duckdb_ledger.mirror import EventSource
 from amends.core.errors import CallerError, InvalidInput, SystemUnavailable
-from amends.ports.journal import JournalInfo
+from amends.ports.journal import JournalInfo, Seal
 from amends.ports.ledger import LedgerState, SqlValue, Table
 from amends.ports.services import Clock
 
@@ -48,6 +49,7 @@ class DuckdbLedger:
         self._source = source
         self._folder = folder
         self._files = Generations(folder)
+        self._archive = ParquetArchive(folder)
         self._clock = clock
         self._limits = limits or Limits()
         self._lock_timeout_seconds = lock_timeout_seconds
@@ -147,16 +149,18 @@ class DuckdbLedger:
         except Unreadable as error:
             raise _DoubtError(error.message) from error
         info = self._source.info()  # not earlier: the file may have been brought past an earlier answer
+        seals = self._source.seals()
         try:
             if rebuilt:
                 mirror.start(connection, info)
-            elif reason := mirror.doubt(connection, self._source, info):
+            elif reason := mirror.doubt(connection, self._source, info, self._archive, seals):
                 raise _DoubtError(reason)
-            mirror.catch_up(connection, self._source)
+            mirror.catch_up(connection, self._source, self._archive, seals if rebuilt else ())
             max_seq, events = mirror.extent(connection)
             notes = [note] if note else []
-            lasting = mirror.problems(connection)
-            if max_seq == info.max_seq and events < info.events:
+            missed = mirror.lacking(connection)
+            lasting = (*self._short_of(seals, missed), *mirror.problems(connection))
+            if max_seq <= info.max_seq and events + sum(missed.values()) < info.events:
                 lacking = f"it holds {events} events, the journal counts {info.events}"
                 if not rebuilt:
                     raise _DoubtError(lacking)
@@ -168,6 +172,11 @@ class DuckdbLedger:
         state = LedgerState(str(self._files.link), max_seq, events, rebuilt, (*notes, *lasting))
         self._exact = (info, replace(state, rebuilt=False, problems=lasting))
         return state
+
+    def _short_of(self, seals: Sequence[Seal], told: Container[str]) -> list[str]:
+        """Sealed files that are missing or cut, in words: the ledger may be the last to hold their events."""
+        found = [self._archive.trouble(seal, whole=False) for seal in seals if seal.file not in told]
+        return [problem for problem in found if problem]
 
     def _left_to_its_reader(self, current: Path) -> LedgerState:
         """Go on in a copy. While our own reading connection is open nobody can be writing what is copied."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from operator import attrgetter
 
 import duckdb
 
 from amends.backends.duckdb_ledger.metrics import METRICS
 from amends.backends.duckdb_ledger.views import VIEWS
+from amends.ports.journal import EVENT_COLUMNS, EventRecord
 
-TABLE_VERSION = 1  # of sql/tables.sql and sql/planned.sql: another number makes every mirror anew
+COLUMNS = ("seq", *EVENT_COLUMNS, "prev_hash", "hash")  # of an event, in the ledger and in a sealed file
+NUMBERS = frozenset({"seq", "ts_us", "run_seq", "generation", "attempt", "epoch"})
+columns_of: Callable[[EventRecord], tuple[object, ...]] = attrgetter(*EVENT_COLUMNS)
+TABLE_VERSION = 2  # of sql/tables.sql and sql/planned.sql: another number makes every mirror anew
 TABLES = ("events", "problems")
 
 

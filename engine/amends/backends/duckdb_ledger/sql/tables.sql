@@ -19,6 +19,9 @@ CREATE TABLE internal.mirror (
   table_version BIGINT, sql_digest VARCHAR, journal_generation VARCHAR, max_seq BIGINT, max_hash VARCHAR, events BIGINT
 );
 
+-- Sealed files of which not all could be read when this ledger was made, and how many of their events it lacks.
+CREATE TABLE internal.lacking (file VARCHAR, events BIGINT, problem VARCHAR);
+
 -- What `action_planned` says, taken out of its large payload once, when it is mirrored.
 CREATE TABLE internal.planned (
   seq BIGINT, ts_us BIGINT, run_id VARCHAR, run_seq BIGINT, action_id VARCHAR, tenant VARCHAR, workflow VARCHAR,

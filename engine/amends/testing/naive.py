@@ -13,9 +13,8 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -96,9 +95,8 @@ class NaiveAgent:
         args = capability.arguments.model_validate(fill(entry.args, self._stage.known)).model_dump(mode="json")
         question = self._question(offer, normalise_map(args))
         prepared = capability.prepare(question)
-        known = {"before": dict(prepared.before), "allocated": dict(prepared.allocated)}
         call = call_of(
-            Question(**{**_facts(question), **known}),
+            replace(question, before=prepared.before, allocated=prepared.allocated),
             deadline_us=SystemClock().now_us() + round(question.timeout_seconds * 1_000_000),
             still_wanted=lambda: True,
         )
@@ -122,10 +120,6 @@ class NaiveAgent:
             timeout_seconds=offer.contract.limits.timeout_seconds,
             secret=bootstrap.secrets_of(self._settings).resolve,
         )
-
-
-def _facts(question: Question) -> dict[str, Any]:
-    return {name: getattr(question, name) for name in Question.__dataclass_fields__}
 
 
 def main(path: Path) -> int:

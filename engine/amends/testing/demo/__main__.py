@@ -21,9 +21,9 @@ from amends.bootstrap import Engine
 from amends.core.errors import AmendsError
 from amends.testing.demo import telling
 from amends.testing.demo.control import Control
+from amends.testing.scenarios.deciding import ScriptError
 from amends.testing.scenarios.loading import load_scenario
 from amends.testing.scenarios.model import Scenario
-from amends.testing.scenarios.playing import ScriptError
 from amends.testing.scenarios.running import Play, Verdict, acts
 from amends.testing.scenarios.script_model import Recover
 from amends.testing.scenarios.world import World

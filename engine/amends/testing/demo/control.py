@@ -10,9 +10,9 @@ from pathlib import Path
 
 from amends.backends.clock import SystemClock
 from amends.testing import naive
+from amends.testing.scenarios.deciding import ScriptError
 from amends.testing.scenarios.model import Scenario
 from amends.testing.scenarios.places import GitRemote, git
-from amends.testing.scenarios.playing import ScriptError
 from amends.testing.scenarios.script_model import Finish, Open
 from amends.testing.scenarios.world import World
 

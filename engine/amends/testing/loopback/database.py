@@ -22,7 +22,7 @@ def describe_database(path: Path) -> frozenset[str]:
         lines = {f"{kind}:{name}" for kind, name in things}
         for kind, name in things:
             if kind == "table":
-                columns = connection.execute("SELECT name, type, \"notnull\" FROM pragma_table_info(?)", (name,))
+                columns = connection.execute('SELECT name, type, "notnull" FROM pragma_table_info(?)', (name,))
                 lines |= {f"column:{name}.{column}:{type_}:{required}" for column, type_, required in columns}
         if ("table", _VERSIONS) in things:
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -94,16 +94,20 @@ def _show(verdict: Verdict) -> None:
     ok = "ok    " if verdict.ok else "NOT OK"
     click.echo(f"{ok} {verdict.name}: run {made['run_status']}, people are told {made['public_state']}")
     for action in made["actions"]:
-        decision = action["decision"] or {"outcome": "-", "policy_version": "-"}
-        evidence = ", ".join(f"{item['source']}:{item['code']}" for item in action["evidence"])
-        click.echo(
-            f"  {action['seq']:>4} {action['kind']:<9} {action['capability']:<32} {action['status']:<13} "
-            f"{action['outcome']:<9} x{action['attempts']} sent {action['sent_seq'] or '-'} "
-            f"{action['provider_reference']} [{decision['outcome']} {decision['policy_version'].split('@')[0]}] {evidence}"
-        )
+        click.echo(f"  {_line(action)}")
     for row in made["residual_effects"]:
         click.echo(f"  left at {row['system']}: {row['kind']} {row['resource']} ({row['reference']})")
     for correction in made["corrections"]:
         click.echo(f"  told {correction['place']}")
     for item in made["escalations"]:
         click.echo(f"  {item['status']} for {item['owner']}: {item['cause']}: {item['in_doubt']}")
+
+
+def _line(action: dict[str, Any]) -> str:
+    """An action in one line."""
+    decision = action["decision"] or {"outcome": "-", "policy_version": "-"}
+    evidence = ", ".join(f"{item['source']}:{item['code']}" for item in action["evidence"])
+    what = f"{action['seq']:>4} {action['kind']:<9} {action['capability']:<32}"
+    became = f"{action['status']:<13} {action['outcome']:<9} x{action['attempts']} sent {action['sent_seq'] or '-'}"
+    decided = f"[{decision['outcome']} {decision['policy_version'].split('@')[0]}]"
+    return f"{what} {became} {action['provider_reference']} {decided} {evidence}"

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from amends.core import events as e
 from amends.core import fold
-from amends.core.errors import Conflict, CorruptLedger, Denied, Fenced, InternalError, UnknownName
+from amends.core.errors import ConfigError, Conflict, CorruptLedger, Denied, Fenced, InternalError, UnknownName
 from amends.core.redaction import redact
 from amends.core.rows import (
     ActionRow,
@@ -31,10 +31,13 @@ from amends.core.rows import (
     RowKind,
     RunRow,
     RunState,
+    SealedRow,
 )
 from amends.core.status import RunStatus
 from amends.ports.journal import Commit, EventRecord, Refused, RowKey, RowWrite, StoredRow, seal
+from amends.runtime.holding import claim_changes
 from amends.runtime.kit import Kit
+from amends.runtime.sealing import archived_state
 
 _ATTEMPTS = 50
 _STRIPES = 64  # locks shared by runs, so that ten thousand runs need no ten thousand locks
@@ -81,13 +84,18 @@ class Book:
         self._seen_system_head = 0
 
     def state(self, run_id: str) -> RunState:
-        """The run as recorded now. Raises `UnknownName`, or `CorruptLedger` after quarantining an unreadable run."""
+        """The run as recorded now; a sealed one from its archive file. Raises `UnknownName`, or `CorruptLedger` after
+        quarantining an unreadable run.
+        """
         known = self._current(run_id)
         if known is not None:
             return known
         rows = self._kit.journal.load(run_id)
         if not rows:
             raise UnknownName(f"no run `{run_id}`", hint="`amends runs list` shows them", run_id=run_id)
+        sealed = next((row for row in rows if row.key.kind == "sealed"), None)
+        if sealed is not None:
+            return self._archived(SealedRow.model_validate_json(sealed.body))
         try:
             state = _state_of(rows)
         except (ValidationError, StopIteration) as error:
@@ -100,6 +108,15 @@ class Book:
         with self._lock:
             self._cache[run_id] = state
         return state
+
+    def _archived(self, row: SealedRow) -> RunState:
+        if self._kit.archive is None:
+            raise ConfigError(
+                f"run `{row.run_id}` is sealed in `{row.file}`, and this engine has no archive",
+                hint="open the engine of the project that sealed it",
+                run_id=row.run_id,
+            )
+        return archived_state(self._kit.journal, self._kit.archive(), row)
 
     def _current(self, run_id: str) -> RunState | None:
         """The state this process knows, if nobody has written since: a long run is not read anew for every look."""
@@ -140,7 +157,7 @@ class Book:
             stream=run_id,
             expected_head=0,
             events=records,
-            rows=self._writes(None, state),
+            rows=[_write(row) for row in (*_rows_of(state), *state.claims.values())],
             expected_versions={RowKey("claim", claim.claim): 0},
         )
         answer = self._kit.journal.commit(command)
@@ -173,14 +190,15 @@ class Book:
                 if not drafts:
                     return state
                 after, records = self._extend(state, run_id, drafts, epoch=event_epoch or epoch or state.run.epoch)
+                claims = claim_changes(self._kit.journal, state, after, _intended(drafts))
                 command = Commit(
                     stream=run_id,
                     expected_head=state.run.head,
                     events=records,
-                    rows=self._writes(state, after),
+                    rows=[_write(row) for row in (*_changed(state, after), *claims.rows)],
                     epoch=epoch,
                     allowed_statuses=None if allowed is None else frozenset(s.value for s in allowed),
-                    expected_versions=self._claim_versions(state, after),
+                    expected_versions=claims.versions,
                     forbidden=tuple(forbidden),
                     wanted=wanted,
                 )
@@ -188,7 +206,7 @@ class Book:
                 if not isinstance(answer, Refused):
                     return self._remember(run_id, after)
                 state = self.state(run_id)
-                if answer.reason != "head_moved":
+                if answer.reason not in {"head_moved", "row_changed"}:
                     self._refuse(run_id, answer)
             raise InternalError(
                 f"run `{run_id}` changed under {_ATTEMPTS} attempts to write",
@@ -291,30 +309,6 @@ class Book:
             )
         )
 
-    def _writes(self, before: RunState | None, after: RunState) -> list[RowWrite]:
-        known = {id(row) for row in _rows_of(before)} if before else set[int]()
-        return [_write(row) for row in _rows_of(after) if id(row) not in known]
-
-    def _claim_versions(self, before: RunState, after: RunState) -> dict[RowKey, int]:
-        versions: dict[RowKey, int] = {}
-        for key, claim in after.claims.items():
-            old = before.claims.get(key)
-            if old == claim:
-                continue
-            stored = self._kit.journal.row(RowKey("claim", key))
-            if stored is not None and stored.active and stored.run_id != claim.run_id:
-                if not claim.held:
-                    continue
-                raise Conflict(
-                    f"run `{stored.run_id}` holds this effect already",
-                    hint="attach to that run, wait for it to settle, or recover it",
-                    claim=key,
-                    holder_run=stored.run_id,
-                    holder_action=ClaimRow.model_validate_json(stored.body).action_id,
-                )
-            versions[RowKey("claim", key)] = stored.version if stored else 0
-        return versions
-
     def _refuse(self, run_id: str, answer: Refused) -> None:
         match answer.reason:
             case "stale_epoch":
@@ -323,7 +317,7 @@ class Book:
                 )
             case "status":
                 raise Frozen(
-                    f"run `{run_id}` is `{answer.detail}` and accepts no forward call",
+                    f"run `{run_id}` accepts no such step: {answer.detail}",
                     hint="open a new run, or resume this one after recovery to a checkpoint",
                     run_id=run_id,
                 )
@@ -349,7 +343,16 @@ def _rows_of(state: RunState) -> Iterator[Row]:
     yield from state.actions.values()
     yield from state.approvals.values()
     yield from state.escalations.values()
-    yield from state.claims.values()
+
+
+def _changed(before: RunState, after: RunState) -> Iterator[Row]:
+    known = {id(row) for row in _rows_of(before)}
+    return (row for row in _rows_of(after) if id(row) not in known)
+
+
+def _intended(drafts: Sequence[Draft]) -> frozenset[str]:
+    """The actions that are registered or sent by these facts: they need the claims they make."""
+    return frozenset(d.action_id for d in drafts if isinstance(d.body, e.ActionPlanned | e.IntentRecorded))
 
 
 def _policy_version(body: e.Body, action: ActionRow | None) -> str:

@@ -51,7 +51,8 @@ class Claims:
         def decide(state: RunState) -> list[Draft]:
             proof = self.proof(state)
             now = max(self._kit.clock.now_us(), state.run.ledger_us)
-            return [Draft(e.RunClaimed(holder=me, lease_until_us=until, proof=proof, dead_since_us=now))]
+            dead_since = self._silent_from_us(state, proof, now)
+            return [Draft(e.RunClaimed(holder=me, lease_until_us=until, proof=proof, dead_since_us=dead_since))]
 
         epoch = self._book.state(run_id).run.epoch
         try:
@@ -59,6 +60,12 @@ class Claims:
         except Fenced:
             raise self._conflict(self._book.state(run_id).run) from None
         return self.adopt(Session(run_id, state.run.epoch, until))
+
+    def _silent_from_us(self, state: RunState, proof: Proof, now_us: int) -> int:
+        """From when the former driver provably sends nothing more. Who only let go may still have calls in flight."""
+        if proof in {"owner_dead", "lease_over"}:
+            return now_us
+        return max([now_us, *(until + self._kit.skew_us for until in _open_deadlines(state))])
 
     def keep(self, session: Session) -> None:
         """Renew a lease of which less than half is left, for a driver whose heartbeat is slower than its work."""
@@ -95,8 +102,7 @@ class Claims:
 
     def holder_until_us(self, run: RunRow, state: RunState) -> int:
         """When a silent holder may be taken over: max(lease end, open call deadlines) + skew."""
-        open_calls = [a.deadline_us or 0 for a in state.actions.values() if a.status is ActionStatus.RUNNING]
-        return max([run.lease_until_us, *open_calls]) + self._kit.skew_us
+        return max([run.lease_until_us, *_open_deadlines(state)]) + self._kit.skew_us
 
     def proof(self, state: RunState) -> Proof:
         """Why a run may be taken over now. Raises `Conflict` naming the holder if it may not."""
@@ -145,3 +151,7 @@ class Claims:
             session.cancelled.set()  # another driver owns the run: send nothing more
         except AmendsError:
             return  # the lease still runs; the next beat tries again
+
+
+def _open_deadlines(state: RunState) -> list[int]:
+    return [a.deadline_us or 0 for a in state.actions.values() if a.status is ActionStatus.RUNNING]

@@ -36,6 +36,7 @@ from amends.spi.capability import Prepared, Refused
 
 _S = ActionStatus
 _SPARE_SECONDS = 5.0
+_NOT_MADE = frozenset({_S.DENIED, _S.WITHDRAWN, _S.FAILED, _S.COMPENSATED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,8 @@ class Invoker:
             return self._refuse_inverse(fresh, inverse)
         if fresh.resolved.invalid:
             return self._failed_before(fresh, "invalid_input", fresh.resolved.invalid)
+        if _too_many(state, fresh.resolved):
+            return self._end(fresh, [Draft(_bounded(fresh.resolved), fresh.action_id)])
         held = self._held_elsewhere(fresh, state)
         if held is not None:
             return held
@@ -282,6 +285,20 @@ class Invoker:
         if action is None:
             return self._earlier(fresh, state, prior(state, fresh.resolved))
         return result_of(action)
+
+
+def _too_many(state: RunState, resolved: Resolved) -> bool:
+    """True if the run has made as many calls of this capability as its contract allows."""
+    limit = resolved.contract.limits.per_run
+    made = sum(
+        1 for a in state.forward_actions() if a.capability == resolved.contract.capability and a.status not in _NOT_MADE
+    )
+    return limit is not None and made >= limit
+
+
+def _bounded(resolved: Resolved) -> e.ActionDenied:
+    reason = f"the contract allows {resolved.contract.limits.per_run} calls of this capability in a run"
+    return e.ActionDenied(code="per_run_limit", reason=reason)
 
 
 def _refuse_unknown_dependencies(state: RunState, request: Request) -> None:

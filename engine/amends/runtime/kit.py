@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from amends.config import EngineSettings, PersonSettings
@@ -10,6 +10,7 @@ from amends.core.contract import Contract
 from amends.core.errors import ConfigError, UnknownName
 from amends.core.rows import ActionRow, RunRow
 from amends.core.schedule import microseconds
+from amends.ports.archive import Archive
 from amends.ports.authorizer import Authorizer
 from amends.ports.journal import Journal
 from amends.ports.services import Clock, Ids, Notifier, Owners, Progress, Secrets
@@ -106,6 +107,7 @@ class Kit:
     people: Mapping[str, PersonSettings] = field(default_factory=dict[str, PersonSettings])
     agent_roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     notifiers: tuple[Notifier, ...] = ()
+    archive: Callable[[], Archive] | None = None  # where sealed runs are read from; built when first needed
     service: str = "recovery"
 
     def ledger_now_us(self, run: RunRow) -> int:

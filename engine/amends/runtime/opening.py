@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from amends.core import events as e
 from amends.core import public
-from amends.core.errors import Conflict, InvalidInput
+from amends.core.errors import Conflict, InvalidInput, SystemUnavailable
 from amends.core.identity import run_claim
 from amends.core.rows import RunState
 from amends.core.schedule import microseconds
@@ -142,6 +143,8 @@ class Lifecycle:
         return state
 
     def _rest(self, session: Session, wait_seconds: float) -> RunOutcome:
+        with suppress(SystemUnavailable):
+            self.parts.sending.flush()  # what was known but could not be written (rule 9)
         until_us = self.parts.kit.clock.now_us() + microseconds(wait_seconds)
         state = self.parts.sweeper.settle(session, until_us)
         return RunOutcome(session.run_id, state.run.status, public.run_message(public.of_run(state)))

@@ -24,6 +24,7 @@ def run_report(state: RunState) -> dict[str, Json]:
         "owner": state.run.owner,
         "public_state": public_state.value,
         "message": public.run_message(public_state),
+        "sealed": state.sealed,
         "exists": [_line(a, _evidence(a)) for a in forward if exists(a)],
         "might_exist": [_line(a, _evidence(a)) for a in forward if might_exist(a)],
         "can_be_undone": [_line(a, _way_back(a)) for a in forward if exists(a) or might_exist(a)],

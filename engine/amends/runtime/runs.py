@@ -7,7 +7,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self
 
@@ -16,7 +19,7 @@ from amends.core.errors import CallerError, Conflict
 from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.book import Draft
-from amends.runtime.intending import OPEN, ToSend
+from amends.runtime.intending import OPEN, Begun
 from amends.runtime.opening import Lifecycle, RunOutcome
 from amends.runtime.parts import Parts
 from amends.runtime.planning import PlannedStep, Step, classify
@@ -26,6 +29,15 @@ from amends.runtime.sessions import Session
 
 _GATE_POLL_SECONDS = 0.2
 _SPARE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """A call in flight, and how long its caller waits for it."""
+
+    action_id: str
+    future: Future[CallResult]
+    patience_seconds: float
 
 
 class Run:
@@ -71,10 +83,8 @@ class Run:
         """
         self._check_process()
         request = Request(capability, args or {}, label, _ids(depends_on), required)
-        begun = self._parts.invoker.begin(self._session, request, lambda: True)
-        if isinstance(begun, CallResult):
-            return begun
-        return self._wait(begun)
+        with self._interruptible():
+            return self._wait(self._sent(self._parts.invoker.begin(self._session, request, _always), _always))
 
     async def acall(
         self,
@@ -91,26 +101,52 @@ class Run:
         self._check_process()
         gave_up = threading.Event()
         request = Request(capability, args or {}, label, _ids(depends_on), required)
+
+        def wanted() -> bool:
+            return not gave_up.is_set()
+
+        def start() -> _Flight | CallResult:
+            return self._sent(self._parts.invoker.begin(self._session, request, wanted), wanted)
+
         try:
-            begun = await asyncio.to_thread(
-                self._parts.invoker.begin, self._session, request, lambda: not gave_up.is_set()
-            )
-            if isinstance(begun, CallResult):
-                return begun
-            return await self._await(begun, lambda: not gave_up.is_set())
+            # One thread for both halves: a caller cancelled between them leaves no intent that nobody follows up.
+            flight = await asyncio.to_thread(start)
+            return flight if isinstance(flight, CallResult) else await self._await(flight)
         except asyncio.CancelledError:
             gave_up.set()
             raise
 
-    async def _await(self, begun: ToSend, wanted: Callable[[], bool]) -> CallResult:
-        flight = self._parts.sending.send(self._session, begun.action_id, wanted, allowed=OPEN)
+    def _sent(self, begun: Begun, wanted: Callable[[], bool]) -> _Flight | CallResult:
+        if isinstance(begun, CallResult):
+            return begun
+        contract = self._parts.book.last_known(self.run_id).actions[begun.action_id].contract
+        future = self._parts.sending.send(self._session, begun.action_id, wanted, allowed=OPEN)
+        return _Flight(begun.action_id, future, contract.limits.timeout_seconds + _SPARE_SECONDS)
+
+    async def _await(self, flight: _Flight) -> CallResult:
         try:
-            return await asyncio.wait_for(
-                asyncio.shield(asyncio.wrap_future(flight)), self._timeout_of(begun.action_id)
-            )
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(flight.future)), flight.patience_seconds)
         except TimeoutError:
             give_up = self._parts.sending.give_up_waiting
-            return await asyncio.to_thread(give_up, self._session, begun.action_id, "timeout")
+            return await asyncio.to_thread(give_up, self._session, flight.action_id, "timeout")
+
+    def _wait(self, flight: _Flight | CallResult) -> CallResult:
+        if isinstance(flight, CallResult):
+            return flight
+        try:
+            return flight.future.result(timeout=flight.patience_seconds)
+        except TimeoutError:
+            return self._parts.sending.give_up_waiting(self._session, flight.action_id, "timeout")
+
+    @contextmanager
+    def _interruptible(self) -> Generator[None]:
+        """The first interrupt freezes the run and waits for its calls in flight; a second leaves them to the lease."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            state = self._lifecycle.freeze(self.run_id, "interrupted")
+            self._parts.sending.drain(state, _SPARE_SECONDS)
+            raise
 
     def gate(
         self,
@@ -126,28 +162,17 @@ class Run:
         A caller's own time-out changes nothing: call again with the same arguments to go on waiting.
         """
         result = self.call(capability, args, label=label, depends_on=depends_on)
-        until = self._parts.kit.clock.monotonic() + wait_seconds
-        while result.status is ActionStatus.AWAITING_APPROVAL and self._parts.kit.clock.monotonic() < until:
-            self._parts.kit.clock.sleep(_GATE_POLL_SECONDS)
-            self._parts.approvals.expire(self.run_id, None)
-            begun = self._parts.invoker.after_approval(self._session, result.action_id, lambda: True)
-            result = begun if isinstance(begun, CallResult) else self._wait(begun)
+        clock = self._parts.kit.clock
+        until = clock.monotonic() + wait_seconds
+        while result.status is ActionStatus.AWAITING_APPROVAL and clock.monotonic() < until:
+            clock.sleep(_GATE_POLL_SECONDS)
+            state = self._parts.approvals.expire(self.run_id, None)
+            if state.run.status is not RunStatus.OPEN:
+                return result_of(state.actions[result.action_id])
+            with self._interruptible():
+                begun = self._parts.invoker.after_approval(self._session, result.action_id, _always)
+                result = self._wait(self._sent(begun, _always))
         return result
-
-    def _wait(self, begun: ToSend) -> CallResult:
-        flight = self._parts.sending.send(self._session, begun.action_id, lambda: True, allowed=OPEN)
-        try:
-            return flight.result(timeout=self._timeout_of(begun.action_id))
-        except TimeoutError:
-            return self._parts.sending.give_up_waiting(self._session, begun.action_id, "timeout")
-        except KeyboardInterrupt:
-            flight.result(timeout=self._timeout_of(begun.action_id))  # drain; a second interrupt leaves it to the lease
-            self._lifecycle.freeze(self.run_id, "interrupted")
-            raise
-
-    def _timeout_of(self, action_id: str) -> float:
-        contract = self._parts.book.state(self.run_id).actions[action_id].contract
-        return contract.limits.timeout_seconds + _SPARE_SECONDS
 
     # --- the rest of a run --------------------------------------------------------------------------------
 
@@ -159,6 +184,7 @@ class Run:
 
     def checkpoint(self, name: str) -> None:
         """A point that `recover --to NAME` goes back to (rule 24)."""
+        self._check_process()
         drafts = [Draft(e.CheckpointReached(name=name))]
         self._parts.book.record(
             self.run_id, lambda _: drafts, epoch=self._session.epoch, allowed=frozenset({RunStatus.OPEN})
@@ -166,21 +192,25 @@ class Run:
 
     def withdraw(self, result: CallResult) -> CallResult:
         """Take a queued item out of the outbox."""
+        self._check_process()
         state = self._parts.approvals.withdraw(self.run_id, result.action_id, by=self.state.run.agent)
         return result_of(state.actions[result.action_id])
 
     def finish(self, *, wait_seconds: float = 0.0) -> RunOutcome:
         """End the run well: ask its check, release the outbox; or recover, if the check does not pass."""
+        self._check_process()
         self.outcome = self._lifecycle.finish(self._session, wait_seconds=wait_seconds)
         return self.outcome
 
     def fail(self, reason: str, *, wait_seconds: float = 0.0) -> RunOutcome:
         """End the run badly: freeze it and recover."""
+        self._check_process()
         self.outcome = self._lifecycle.fail(self._session, reason, wait_seconds=wait_seconds)
         return self.outcome
 
     def detach(self) -> None:
         """Leave the run open for another session to resume; it is recovered if nobody does within its grace."""
+        self._check_process()
         self._parts.claims.release(self._session)
 
     def __enter__(self) -> Self:
@@ -202,6 +232,10 @@ class Run:
             raise CallerError("a forked child may not use the run of its parent", hint="open the engine in the child")
         if self._session.closed:
             raise Conflict("this run's handle is closed", hint="open the run again with resume=True")
+
+
+def _always() -> bool:
+    return True
 
 
 def _ids(depends_on: Sequence[CallResult | str] | None) -> tuple[str, ...] | None:

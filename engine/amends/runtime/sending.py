@@ -62,6 +62,12 @@ class Sending:
         if flight is not None:
             wait([flight], timeout=seconds)
 
+    def drain(self, state: RunState, spare_seconds: float) -> None:
+        """Wait for every call of a run in flight in this process, no longer than the longest may take."""
+        flights = [(a, f) for a in state.actions.values() if (f := self.in_flight(a.action_id)) is not None]
+        patience = max((a.contract.limits.timeout_seconds for a, _ in flights), default=0.0)
+        wait([flight for _, flight in flights], timeout=patience + spare_seconds)
+
     def send(
         self, session: Session, action_id: str, wanted: Callable[[], bool], *, allowed: frozenset[RunStatus]
     ) -> Future[CallResult]:

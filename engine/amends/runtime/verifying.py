@@ -8,7 +8,8 @@ from amends.core import events as e
 from amends.core import fold
 from amends.core.errors import CorruptLedger, IllegalTransition
 from amends.core.rows import BundleRow, CertificateRow, PauseRow, QuarantineRow, Row, RunState
-from amends.ports.journal import EventRecord, Journal, RowKey, StoredEvent, StoredRow
+from amends.ports.journal import Journal, RowKey, StoredRow
+from amends.runtime.replaying import event_of, events_of
 
 
 def differences(journal: Journal) -> Iterator[str]:
@@ -20,7 +21,7 @@ def differences(journal: Journal) -> Iterator[str]:
 
 def _of_run(journal: Journal, run_id: str) -> Iterator[str]:
     try:
-        state = fold.replay(map(_event, _events(journal, run_id)))
+        state = fold.replay(map(event_of, events_of(journal, run_id)))
     except (CorruptLedger, IllegalTransition) as error:
         yield f"run `{run_id}`: its events do not fold: {error.message}"
         return
@@ -50,7 +51,7 @@ def _compared(
 def _of_system(journal: Journal) -> Iterator[str]:
     wanted: dict[RowKey, Row] = {}
     try:
-        for event in map(_event, _events(journal, e.SYSTEM_STREAM)):
+        for event in map(event_of, events_of(journal, e.SYSTEM_STREAM)):
             made = fold.system_row(event)
             if made is not None:
                 wanted[_key(made)] = made
@@ -85,19 +86,6 @@ def _key(row: PauseRow | BundleRow | QuarantineRow | CertificateRow) -> RowKey:
             return RowKey("certificate", row.key)
         case QuarantineRow():
             return RowKey("quarantine", row.run_id)
-
-
-def _events(journal: Journal, stream: str) -> Iterator[StoredEvent]:
-    after = 0
-    while page := journal.events(stream, after_run_seq=after):
-        yield from page
-        after = page[-1].event.run_seq
-
-
-def _event(stored: StoredEvent) -> e.Event:
-    record: EventRecord = stored.event
-    body = e.decode(record.payload, f"`{record.event_id}` of run `{record.run_id}`")
-    return e.Event(record.event_id, record.ts_us, record.run_id, record.run_seq, record.action_id, record.epoch, body)
 
 
 def _runs(journal: Journal) -> Iterator[str]:

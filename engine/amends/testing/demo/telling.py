@@ -18,7 +18,7 @@ from amends.ports.journal import EventRecord
 from amends.testing.scenarios.model import Scenario
 from amends.testing.scenarios.running import Verdict
 
-_SYSTEMS = {  # system and kind of effect -> what it is, and who reads it
+EFFECTS = {  # system and kind of effect -> what it is, and who reads it
     ("repo", "ref"): ("branch on the remote", "CI and whoever fetches"),
     ("staging", "schema"): ("schema of shared staging", "programs, other developers"),
     ("unleash", "strategy"): ("flag strategy", "the QA cohort sees the panel"),
@@ -61,7 +61,7 @@ def systems(console: Console, rows: Sequence[Mapping[str, Any]]) -> None:
 def _words(row: Mapping[str, Any]) -> tuple[str, str]:
     if str(row["resource"]).startswith(_DIRECT):
         return "the correction, a direct message", "maya, who owns the QA cohort"
-    return _SYSTEMS.get((str(row["system"]), str(row["kind"])), (str(row["kind"]), ""))
+    return EFFECTS.get((str(row["system"]), str(row["kind"])), (str(row["kind"]), ""))
 
 
 def corrections(console: Console, verdict: Verdict) -> None:
@@ -151,7 +151,7 @@ def closing(
     heading(console, "8", "Both runs, counted at the systems' side")
     with_amends = verdict.document["residual_effects"]
     table = _table("", "what is left of the run", "with Amends", "without")
-    for (system, kind), (what, readers) in _SYSTEMS.items():
+    for (system, kind), (what, readers) in EFFECTS.items():
         mine = _count(with_amends, system, kind)
         theirs = _count(left, system, kind)
         table.add_row(Text(f"{what} ({readers})"), _number(mine), _number(theirs))

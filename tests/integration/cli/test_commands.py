@@ -109,7 +109,7 @@ def test_an_approval_is_listed_shown_given_and_the_notice_leaves(amends, waiting
         "inbox", "approve", item["approval_id"], "--by", "maya", "--comment", "fine", "--digest", item["digest"]
     )
     assert "approved" in told.out
-    amends("recover", "asks")
+    amends("recover")  # the decision has woken the run
     assert effects(project) == ["notice", "reservation"]
     assert "nothing waits" in amends("inbox", "list").err
 

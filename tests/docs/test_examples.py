@@ -22,9 +22,7 @@ DOCUMENTS = sorted(
     )
     for path in ROOT.glob(pattern)
 )
-FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<language>[\w-]+)[^\n]*\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL
-)
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>[\w-]+)[^\n]*\n(?P<body>.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 
 
@@ -59,9 +57,5 @@ def test_fenced_block_holds(language, body):
 def test_links_lead_somewhere(path):
     """Every relative link names a file or folder of the repository."""
     targets = [link["target"] for link in LINK.finditer(path.read_text(encoding="utf-8"))]
-    local = [
-        target.partition("#")[0]
-        for target in targets
-        if "://" not in target and not target.startswith("mailto:")
-    ]
+    local = [target.partition("#")[0] for target in targets if "://" not in target and not target.startswith("mailto:")]
     assert [target for target in local if target and not (path.parent / target).exists()] == []

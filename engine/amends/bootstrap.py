@@ -7,14 +7,14 @@ those are broken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from amends import config
-from amends.backends import digest_key
+from amends.backends import digest_key, safekeeping
 from amends.backends.clock import SystemClock
 from amends.backends.command_check import command_check
 from amends.backends.ids import UuidV7
@@ -28,12 +28,18 @@ from amends.config import NotifierSettings, Settings
 from amends.core.errors import ConfigError, JournalUnavailable
 from amends.core.events import BundleRecorded
 from amends.core.rows import BundleRow
-from amends.ports.journal import Journal, RowKey
+from amends.core.schedule import microseconds
+from amends.ports.archive import Archive
+from amends.ports.journal import Journal, JournalInfo, RowKey, Seal, StoredEvent
 from amends.ports.ledger import Ledger, SqlValue, Table
 from amends.ports.services import Milestone, Notifier, Progress, Secrets
 from amends.runtime import engine as runtime
+from amends.runtime import sealing
 from amends.runtime.book import Book
+from amends.runtime.exporting import exported
 from amends.runtime.kit import Catalog, Kit, Offer
+from amends.runtime.sealing import Sealed
+from amends.runtime.verifying import differences
 from amends.spi import Check
 
 if TYPE_CHECKING:
@@ -94,6 +100,34 @@ class Engine(runtime.Engine):
         """One read-only question to the ledger, brought up to date first. Raises `InvalidInput` for bad SQL."""
         self.ledger.refresh()
         return self.ledger.query(query, parameters, max_rows=max_rows)
+
+    def seal(self, *, keep_days: float | None = None, on_file: Callable[[Seal], None] | None = None) -> Sealed:
+        """Seal every run that was terminal, and past its horizons, for `keep_days` (default: `[storage] keep_days`),
+        once the ledger has it. Raises `SystemUnavailable` if another process seals or the disk fails.
+        """
+        keep = self.settings.storage.keep_days if keep_days is None else keep_days
+        self.ledger.refresh()
+        return sealing.seal(
+            self.kit.journal,
+            archive_of(self.settings.folder),
+            now_us=self.kit.clock.now_us(),
+            keep_us=microseconds(keep * 86_400),
+            on_file=on_file,
+        )
+
+    def export(self, run_id: str = "") -> Iterator[StoredEvent]:
+        """Every event there ever was, or those of one run, in order; raises as `runtime.exporting.exported`."""
+        return exported(self.kit.journal, archive_of(self.settings.folder), run_id)
+
+    def verify(self) -> tuple[str, ...]:
+        """Everything wrong with journal, rows, sealed files and ledger, in words; every byte is read."""
+        journal = self.kit.journal
+        return (
+            *journal.verify(),
+            *differences(journal),
+            *archive_of(self.settings.folder).problems(journal.seals()),
+            *self.ledger.refresh().problems,
+        )
 
     def permits(self, namespace: str, action: str) -> tuple[str, ...]:
         """The ids of the active permits whose scope can match a policy action; empty: nobody is ever allowed it."""
@@ -158,6 +192,31 @@ def ledger_of(settings: Settings, journal: Journal) -> Ledger:
     return DuckdbLedger(journal, settings.folder, SystemClock())
 
 
+def archive_of(storage: Path) -> Archive:
+    """The sealed files of a storage folder."""
+    from amends.backends.duckdb_ledger import ParquetArchive
+
+    return ParquetArchive(storage)
+
+
+def back_up(engine: Engine, folder: Path) -> JournalInfo:
+    """Journal, sealed files and digest key into a new folder; raises as `backends.safekeeping.back_up`."""
+    return safekeeping.back_up(engine.kit.journal, engine.settings.folder, folder, archive_of)
+
+
+def restore(settings: Settings, folder: Path) -> JournalInfo:
+    """The project's storage folder from a backup; raises as `backends.safekeeping.restore`."""
+    clock = SystemClock()
+    return safekeeping.restore(folder, settings.folder, archive_of, differences, clock=clock, ids=UuidV7(clock))
+
+
+def migrate(settings: Settings) -> tuple[int, int]:
+    """The project's journal into the present ledger format; the formats it had and has."""
+    return SqliteJournal.migrate(
+        settings.folder, clock=SystemClock(), busy_timeout_seconds=settings.storage.lock_wait_seconds
+    )
+
+
 def policy_sources(settings: Settings, journal: Journal, loaded: Loaded) -> PolicySources:
     """What the active policies are made of, for `amends policy` and for the authorizer."""
     from amends.backends.policies import PolicySources
@@ -205,6 +264,7 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
             owners=owners,
             progress=progress,
             catalog=Catalog(Offer(offered.capability, offered.context) for offered in loaded.offers),
+            archive=lambda: archive_of(settings.folder),
             digest_key=digest_key.load_or_create(settings.folder),
             tenant=settings.project.tenant,
             default_owner=settings.project.owner,

@@ -30,11 +30,12 @@ class ProjectSettings(_Section):
 
 
 class StorageSettings(_Section):
-    """Where the journal, the ledger and the owner files live."""
+    """Where the journal, the ledger and the owner files live, and how long runs stay in the journal."""
 
     folder: str = ".amends"
     lock_wait_seconds: float = Field(default=5.0, gt=0)
     mirror: bool = True
+    keep_days: float = Field(default=90.0, ge=0)
 
 
 class EngineSettings(_Section):

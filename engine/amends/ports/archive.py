@@ -35,6 +35,12 @@ class Archive(Protocol):
         """What is wrong with each file, in words, after reading all of it. `on_file` is told before each."""
         ...
 
+    def copy_to(self, seals: Sequence[Seal], storage: str) -> None:
+        """Copy these files, durably, to where the archive of the storage folder `storage` has them. Raises
+        `CorruptLedger` for a file that is missing or not what was sealed.
+        """
+        ...
+
     def sweep(self, generation: str, seals: Sequence[Seal]) -> None:
         """Remove what interrupted sealings of this journal left: half files, and files that no seal names."""
         ...

@@ -16,7 +16,7 @@ from amends.core.retention import sealable_at_us
 from amends.core.rows import RunRow, RunState, SealedRow
 from amends.core.status import TERMINAL_RUNS
 from amends.ports.archive import Archive
-from amends.ports.journal import Head, Journal, RowKey, RowWrite, Seal, StoredEvent, StoredRow, Trim
+from amends.ports.journal import Journal, RowKey, RowWrite, Seal, StoredEvent, StoredRow, Trim
 from amends.runtime.replaying import event_of, events_of
 
 EVENTS_PER_FILE = 50_000  # about a second's work and some megabytes; the journal's lock is held for their removal

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -69,9 +70,7 @@ class ParquetArchive:
         return seal, ends
 
     def events(self, seals: Sequence[Seal], run_id: str = "") -> Iterator[StoredEvent]:
-        for seal in seals:
-            if problem := self.trouble(seal):
-                raise CorruptLedger(problem, hint="put the file back from a backup", file=seal.file)
+        self._demand(seals)
         if not seals:
             return
         paths = [str(self.folder / seal.file) for seal in seals]
@@ -93,6 +92,18 @@ class ParquetArchive:
             if problem := self.trouble(seal):
                 found.append(problem)
         return tuple(found)
+
+    def copy_to(self, seals: Sequence[Seal], storage: str) -> None:
+        self._demand(seals)
+        if not seals:
+            return
+        target = Path(storage) / FOLDER
+        with _in_our_words(target):
+            target.mkdir(mode=0o700, exist_ok=True)
+            for seal in seals:
+                shutil.copyfile(self.folder / seal.file, target / seal.file)
+                _sync(target / seal.file)
+            _sync(target)
 
     def sweep(self, generation: str, seals: Sequence[Seal]) -> None:
         known = {seal.file for seal in seals}
@@ -141,6 +152,11 @@ class ParquetArchive:
         asked = f"SELECT {_SELECTED} FROM read_parquet(?) ORDER BY seq"  # noqa: S608 — column names only
         with self._scratch() as connection:
             yield from _batches(_stored(connection.execute(asked, [str(self.folder / seal.file)])))
+
+    def _demand(self, seals: Sequence[Seal]) -> None:
+        for seal in seals:
+            if problem := self.trouble(seal):
+                raise CorruptLedger(problem, hint="put the file back from a backup", file=seal.file)
 
     def _compare(self, connection: duckdb.DuckDBPyConnection, path: Path, ends: dict[str, Head]) -> None:
         """Raise `CorruptLedger` unless the file holds exactly the events of the table, each as it was written."""

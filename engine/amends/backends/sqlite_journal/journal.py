@@ -11,6 +11,7 @@ from typing import TypeVar
 from amends.backends.sqlite_journal import fork, reader
 from amends.backends.sqlite_journal.copy import copy_to
 from amends.backends.sqlite_journal.lock import WriteLock
+from amends.backends.sqlite_journal.migrate import migrate
 from amends.backends.sqlite_journal.reader import Reader
 from amends.backends.sqlite_journal.schema import in_our_words, prepare, writer_connection
 from amends.backends.sqlite_journal.verify import problems
@@ -84,6 +85,24 @@ class SqliteJournal:
         except BaseException:
             lock.close()
             raise
+
+    @classmethod
+    def migrate(
+        cls, folder: Path, *, clock: Clock, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+    ) -> tuple[int, int]:
+        """Bring the journal in `folder`, which nobody uses, to the present format; the formats it had and has.
+
+        Raises what `migrate.migrate` raises.
+        """
+        database = folder.absolute() / DATABASE_NAME
+        return migrate(database, database.with_name(LOCK_NAME), clock=clock, busy_seconds=busy_timeout_seconds)
+
+    @classmethod
+    def copy(cls, database: Path, target: Path, ids: Ids) -> JournalInfo:
+        """Copy a journal that is not opened here, under a generation of its own. Raises as `open`, and `InvalidInput`
+        if something is at `target`.
+        """
+        return Reader(database).run(lambda connection: copy_to(connection, target, ids.new()))
 
     def commit(self, command: Commit) -> CommitAnswer:
         self._usable()

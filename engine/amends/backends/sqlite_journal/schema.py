@@ -90,12 +90,12 @@ def prepare(connection: sqlite3.Connection, database: Path, generation: str) -> 
             hint="use a Python built with SQLite 3.37 or newer",
         )
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if names and not {"meta", "events", "streams", "seals", "totals", "rows"} <= names:
+    if names and not {"meta", "events", "streams", "totals", "rows"} <= names:
         raise ConfigError(
             f"`{database}` is a database, but no journal", hint="move it away, or configure another folder"
         )
-    if names:
-        _check_format(connection, database)
+    if names and (found := read_meta(connection, "format")) != str(LEDGER_FORMAT):
+        raise wrong_format(database, found, LEDGER_FORMAT)
     mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
     if mode != "wal":
         raise ConfigError(
@@ -113,14 +113,17 @@ def read_meta(connection: sqlite3.Connection, name: str) -> str:
     return str(found[0]) if found else ""
 
 
-def _check_format(connection: sqlite3.Connection, database: Path) -> None:
-    found = read_meta(connection, "format")
-    if found != str(LEDGER_FORMAT):
-        raise ConfigError(
-            f"journal `{database}` has ledger format `{found}`, and this engine reads `{LEDGER_FORMAT}`",
-            hint="install the engine version that wrote it, or run `amends journal migrate`",
-            format=found,
-        )
+def wrong_format(database: Path, found: str, wanted: int) -> ConfigError:
+    """Why a journal of this format cannot be used, with its remedy."""
+    if not found.isdecimal():
+        hint = "restore a backup"
+    elif int(found) > wanted:
+        hint = "install the engine version that wrote it, or a later one"
+    else:
+        hint = "stop every engine that uses it, then run `amends journal migrate`"
+    return ConfigError(
+        f"journal `{database}` has ledger format `{found}`, and this engine reads `{wanted}`", hint=hint, format=found
+    )
 
 
 def _create(connection: sqlite3.Connection, generation: str) -> None:

@@ -1,4 +1,4 @@
-"""Every shipped scenario holds: whole engine, real processes, and the systems' own accounts. The verdict says what does not.
+"""Every shipped scenario holds: whole engine, real processes, and the systems' own accounts.
 
 The billing-field family has a file of its own.
 """
@@ -208,10 +208,10 @@ def test_residue_at_a_system_makes_the_scenario_fail():
     """What nobody expects to be left is found at the system, not in the ledger."""
     scenario = load_scenario(ROOT, "order-exception", "already-settling")
     expect = scenario.expect.model_copy(update={"run_status": RunStatus.OPEN})
-    script = tuple(entry for entry in scenario.script if not hasattr(entry, "recover"))
-    left_open = [entry.model_dump(by_alias=True, exclude_unset=True) for entry in script if not hasattr(entry, "raise_")]
+    kept = [entry for entry in scenario.script if not hasattr(entry, "recover") and not hasattr(entry, "raise_")]
+    told = [entry.model_dump(by_alias=True, exclude_unset=True) for entry in kept]
     changed = type(scenario).model_validate(
-        {**scenario.model_dump(by_alias=True, exclude_unset=True), "script": [*left_open, {"detach": True}]}
+        {**scenario.model_dump(by_alias=True, exclude_unset=True), "script": [*told, {"detach": True}]}
     )
     verdict = run(changed.model_copy(update={"expect": expect}))
     assert "`partner` still holds reservation order:o-1007 (res_000001)" in verdict.problems

@@ -139,6 +139,10 @@ CASES = {
         [],
     ),
     "succeeded": (lambda: one().intent().succeeded(), [("compensate", "a", "run_is_recovering")]),
+    "succeeded, counted after success": (
+        lambda: one().intent().succeeded().probed("applied", "confirm"),
+        [("compensate", "a", "run_is_recovering")],
+    ),
     "succeeded, looked in vain": (
         lambda: one().intent().succeeded().probed("inconclusive", "before_undo"),
         [("wait", "a", "next_look")],
@@ -529,3 +533,24 @@ def test_an_empty_run_is_recovered():
     """Nothing happened, nothing to do."""
     made = planned(recovering(RunBuilder()))
     assert (made.steps, made.finish, made.due_us) == ((), RunStatus.RECOVERED, None)
+
+
+@pytest.mark.parametrize(("resolved", "finish"), [(False, RunStatus.NEEDS_HUMAN), (True, RunStatus.RECOVERED)])
+def test_an_open_work_item_keeps_a_settled_run_from_being_recovered(resolved, finish):
+    """Nothing is due any more, but a person has not read what stands in the item (rule 23)."""
+    run = one().denied("a proposed inverse")
+    opened = e.EscalationOpened(
+        escalation_id="item",
+        cause="unregistered_inverse",
+        queue="recovery",
+        owner="maya",
+        deadline_us=run.now_us + SECOND,
+        known="nothing was sent",
+        in_doubt="why it was proposed",
+        proposed="look",
+        choices=("acknowledge",),
+    )
+    run.record(opened)
+    if resolved:
+        run.record(e.EscalationResolved(escalation_id="item", choice="acknowledge", by="maya", channel="test"))
+    assert planned(recovering(run)).finish is finish

@@ -103,7 +103,9 @@ def test_a_variant_changes_parts_of_the_whole():
 
 def test_a_variant_that_edits_no_step_is_refused():
     """A name that is wrong changes nothing silently."""
-    with pytest.raises(ConfigError, match=r"variants\.v\.before\.exprot`: no step is called `exprot`; the steps are export"):
+    with pytest.raises(
+        ConfigError, match=r"variants\.v\.before\.exprot`: no step is called `exprot`; the steps are export"
+    ):
         parse_scenario(tiny(variants={"v": {"before": {"exprot": []}}}), PATH, "v")
 
 

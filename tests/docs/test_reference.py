@@ -1,4 +1,4 @@
-"""The reference tables of docs/adapters.md and docs/python.md say what the code has: nothing missing, nothing made up."""
+"""The reference tables of docs/adapters.md and docs/python.md say what the code has, no less and no more."""
 
 import dataclasses
 import inspect

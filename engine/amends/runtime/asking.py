@@ -11,6 +11,7 @@ from amends.core.evidence import Decision
 from amends.core.fold import certificate_key
 from amends.core.identity import approval_digest
 from amends.core.outcomes import valid_reference
+from amends.core.redaction import MASK
 from amends.core.rows import ActionRow, ApprovalRow, CertificateRow, RunRow, RunState
 from amends.core.status import Outcome
 from amends.ports.authorizer import ApprovalFacts, AuthorizationRequest, Principal
@@ -201,7 +202,7 @@ def _forward_facts(run: RunRow, forward: ActionRow, *, residue: bool) -> dict[st
 
 
 def _evidence_facts(forward: ActionRow | None, rung: Alternative | None) -> dict[str, Json]:
-    """What the inverse needs and the ledger does not have."""
+    """What the inverse needs and the ledger does not have; a masked value is a missing one (rule 10)."""
     if forward is None or rung is None:
         return {"complete": True, "missing": []}
     sources: dict[str, Mapping[str, Json]] = {
@@ -214,7 +215,7 @@ def _evidence_facts(forward: ActionRow | None, rung: Alternative | None) -> dict
         },
     }
     source = sources[rung.input_from]
-    missing: list[Json] = [name for name in rung.required_fields if source.get(name) in (None, "")]
+    missing: list[Json] = [name for name in rung.required_fields if source.get(name) in (None, "", MASK)]
     looked = forward.outcome is Outcome.SUCCEEDED or forward.observation is not None
     return {"complete": looked and not missing, "missing": missing}
 

@@ -186,6 +186,7 @@ class Book:
         with self._run_lock(run_id):
             state = self.state(run_id)
             for _ in range(_ATTEMPTS):
+                _refuse_late_comers(state, epoch, allowed)
                 drafts = list(decide(state))
                 if not drafts:
                     return state
@@ -312,15 +313,9 @@ class Book:
     def _refuse(self, run_id: str, answer: Refused) -> None:
         match answer.reason:
             case "stale_epoch":
-                raise Fenced(
-                    f"run `{run_id}` has been taken over", hint="stop: another driver owns it", found=answer.detail
-                )
+                raise _taken_over(run_id, answer.detail)
             case "status":
-                raise Frozen(
-                    f"run `{run_id}` accepts no such step: {answer.detail}",
-                    hint="open a new run, or resume this one after recovery to a checkpoint",
-                    run_id=run_id,
-                )
+                raise _frozen(run_id, answer.detail)
             case "forbidden":
                 raise Paused("a pause or quarantine is in force", hint="lift it, then call again", found=answer.detail)
             case "unwanted":
@@ -336,6 +331,27 @@ class Book:
     def _quarantine(self, run_id: str, reason: str) -> None:
         if self._kit.journal.row(RowKey("quarantine", run_id)) is None:
             self.record_system([e.RunQuarantined(quarantined_run=run_id, reason=reason)])
+
+
+def _refuse_late_comers(state: RunState, epoch: int | None, allowed: frozenset[RunStatus] | None) -> None:
+    """What the journal would refuse in its own statement is not decided about on a state that is not ours."""
+    run = state.run
+    if epoch is not None and run.epoch != epoch:
+        raise _taken_over(run.run_id, f"epoch is {run.epoch}, not {epoch}")
+    if allowed is not None and run.status not in allowed:
+        raise _frozen(run.run_id, f"run is `{run.status}`")
+
+
+def _taken_over(run_id: str, found: str) -> Fenced:
+    return Fenced(f"run `{run_id}` has been taken over", hint="stop: another driver owns it", found=found)
+
+
+def _frozen(run_id: str, found: str) -> Frozen:
+    return Frozen(
+        f"run `{run_id}` accepts no such step: {found}",
+        hint="open a new run, or resume this one after recovery to a checkpoint",
+        run_id=run_id,
+    )
 
 
 def _rows_of(state: RunState) -> Iterator[Row]:

@@ -32,9 +32,11 @@ class Flights:
         self._kit = kit
         self._places = threading.BoundedSemaphore(kit.settings.max_parallel_calls)
 
-    def launch(self, work: Callable[[], T], name: str) -> Future[T]:
-        """Run `work` on a thread of its own. The future's result or exception is `work`'s."""
-        future: Future[T] = Future()
+    def launch(self, work: Callable[[], T], name: str, known: Future[T] | None = None) -> Future[T]:
+        """Run `work` on a thread of its own. The future's result or exception is `work`'s (`known`: this future, which
+        somebody may be waiting for already).
+        """
+        future: Future[T] = known or Future()
 
         def body() -> None:
             with self._places:

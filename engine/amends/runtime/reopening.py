@@ -1,7 +1,7 @@
 """Reopening: parked actions that automation may take up again without a person (rule 22).
 
-A denial reopens under a new bundle; a missing adapter reopens when it is back. `unknown` reopens through late evidence
-(`listening`), everything else through a person (`escalations`).
+A denial reopens under a new bundle, a missing adapter when it is back, `unknown` on late evidence that a stale driver
+left; everything else through a person (`escalations`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from amends.core import events as e
+from amends.core import outcomes
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionStatus, ParkedCause, RunStatus
 from amends.runtime.book import Book, Draft
@@ -34,14 +35,22 @@ class Reopener:
                 return []
             drafts: list[Draft] = []
             for action in state.actions.values():
-                reason = self._obstacle_gone(state, action)
-                if reason:
-                    drafts.append(Draft(e.ActionReopened(reason=reason), action.action_id))
+                told, reason = self._news(state, action)
+                if told is not None:
+                    drafts.append(Draft(told, action.action_id))
                     drafts += self.escalations.closed(state, action.action_id, reason)
             return [*drafts, *self.escalations.waking(state, "the obstacle is gone")] if drafts else []
 
         before = self.book.state(run_id)
         return self.book.record(run_id, decide).run.head > before.run.head
+
+    def _news(self, state: RunState, action: ActionRow) -> tuple[e.Body | None, str]:
+        """What became known or possible since the action was parked, and in words."""
+        folded = outcomes.folded_late(action, at_us=self.kit.ledger_now_us(state.run))
+        if folded is not None:
+            return folded, "late evidence settles what was in doubt"
+        reason = self._obstacle_gone(state, action)
+        return (e.ActionReopened(reason=reason) if reason else None), reason
 
     def _obstacle_gone(self, state: RunState, action: ActionRow) -> str:
         if action.status is not ActionStatus.NEEDS_HUMAN:

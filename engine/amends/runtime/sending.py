@@ -84,11 +84,11 @@ class Sending:
             self._kit.progress.reached("after_call", session.run_id, action_id)
             return self.landed(session, action_id, action.attempt, body)
 
-        with self._lock:
-            flight = self._flights.launch(work, f"call-{action_id[-6:]}")
-            self._in_flight[action_id] = flight
+        flight: Future[CallResult] = Future()
         flight.add_done_callback(lambda _: self._gone(action_id))
-        return flight
+        with self._lock:
+            self._in_flight[action_id] = flight  # before it starts: an interrupt must find it
+        return self._flights.launch(work, f"call-{action_id[-6:]}", flight)
 
     def landed(self, session: Session, action_id: str, attempt: int, body: e.OutcomeRecorded) -> CallResult:
         """Record an outcome, in time or late; then confirm it by a read where the answer itself is no proof."""

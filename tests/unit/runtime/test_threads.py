@@ -2,7 +2,6 @@
 
 import asyncio
 import multiprocessing
-import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -204,11 +203,14 @@ def test_an_interrupt_freezes_and_drains(build, interruptible):
     world = build(keyed())
     held = world.system.hold("shop.reserve", "do")
     run = world.run()
-    frozen = []
+    frozen, main = [], threading.main_thread().ident
 
     def interrupt():
         held.arrived.wait(10)
-        os.kill(os.getpid(), signal.SIGINT)
+        flight = run._parts.sending.in_flight(next(iter(run.state.actions)))
+        until(lambda: flight._condition._waiters)
+        threading.Event().wait(0.1)  # a signal on the threshold of a wait is noticed only after it
+        signal.pthread_kill(main, signal.SIGINT)
         until(lambda: run.state.run.status.value == "recovering")
         frozen.append(run.state.actions[next(iter(run.state.actions))].status)
         held.go()

@@ -1,0 +1,105 @@
+"""Secrets: nothing secret enters the ledger, and nothing needed later is masked there (rule 10)."""
+
+import pytest
+
+from amends.core.errors import InvalidInput
+from amends.core.status import ActionStatus
+from amends.spi.capability import Done, Refused
+from amends.testing.worlds import keyed, ledger_faults, setting
+
+CANARY = "canary-4711-token"
+ARGS = {"name": "o-1"}
+
+
+def revealed(world):
+    """The adapter has resolved its secret once, as at every send."""
+    world.secrets.resolve("env:SHOP_TOKEN")
+
+
+@pytest.mark.parametrize("value", [CANARY, f"https://u:{CANARY}@shop/", "Bearer abcdefgh12345678"])
+def test_arguments_that_hold_a_secret_are_refused_before_the_intent(build, value):
+    """Rule 10: masking an argument would change what is sent, so the call is refused."""
+    world = build(keyed())
+    revealed(world)
+    with world.run() as run:
+        with pytest.raises(InvalidInput):
+            run.call("shop.reserve", {"name": value})
+        assert run.state.actions == {}
+    assert world.system.requests == []
+
+
+def test_a_secret_argument_must_be_a_reference(build):
+    """Rule 10: secrets travel as references, which may be recorded."""
+    world = build(keyed(secret_arguments=("value",)))
+    with world.run() as run:
+        with pytest.raises(InvalidInput):
+            run.call("shop.reserve", {"name": "o-1", "value": "hunter22"})
+        assert run.call("shop.reserve", {"name": "o-1", "value": "env:SHOP_TOKEN"}).ok
+    assert len(world.system.sent("shop.reserve", "do")) == 1
+
+
+def test_a_before_image_that_holds_a_secret_refuses_the_call(build):
+    """Rule 10: what could not be restored from the ledger is not changed in the first place."""
+    world = build(setting())
+    revealed(world)
+    world.system.values["f"] = CANARY
+    with world.run() as run:
+        result = run.call("flags.set", {"name": "f", "value": "on"})
+        assert result.status is ActionStatus.FAILED
+    assert world.system.values["f"] == CANARY
+
+
+@pytest.mark.parametrize("how", ["error", "refusal", "output", "probe"])
+def test_what_comes_back_is_masked_before_every_write(build, how, monkeypatch):
+    """Rule 10: errors, answers and observations that echo a secret do not carry it into the ledger."""
+    world = build(keyed())
+    capability = world.capabilities[0]
+
+    def do(call):
+        thing = world.system.make("shop.reserve", call)
+        call.secret("env:SHOP_TOKEN")
+        if how == "refusal":
+            world.system.remove(thing.reference)
+            raise Refused(f"token={CANARY} is not allowed")
+        if how == "error":
+            raise ConnectionResetError(f"POST https://x/?token={CANARY} failed")
+        if how == "probe":
+            thing.state["note"] = CANARY
+            raise TimeoutError
+        return Done(effect={"id": thing.reference}, reference=thing.reference, output={"echo": f"auth {CANARY}"})
+
+    monkeypatch.setattr(capability, "do", do)
+    run = world.run()
+    run.call("shop.reserve", ARGS)
+    run.fail("stop", wait_seconds=60)
+    assert run.outcome.status.value == "recovered"
+    assert ledger_faults(world.journal, canaries=(CANARY,)) == []
+
+
+def test_an_undo_whose_input_was_masked_is_not_sent(build, monkeypatch):
+    """Rule 10: a masked value is a missing one; policy hears that the evidence is not complete."""
+    from amends.core.contract import Alternative
+
+    world = build(keyed(compensation=(Alternative(name="cancel", required_fields=("handle",)),)))
+    capability = world.capabilities[0]
+
+    def do(call):
+        thing = world.system.make("shop.reserve", call)
+        return Done(effect={"id": thing.reference, "handle": call.secret("env:SHOP_TOKEN")}, reference=thing.reference)
+
+    monkeypatch.setattr(capability, "do", do)
+    run = world.run()
+    run.call("shop.reserve", ARGS)
+    run.fail("stop", wait_seconds=60)
+    asked = next(r for r in world.authorizer.requests if r.phase == "undo")
+    assert asked.evidence == {"complete": False, "missing": ["handle"]}
+
+
+def test_refusals_of_the_check_name_no_value(build):
+    """Rule 10: the error that refuses a secret does not quote it."""
+    world = build(keyed())
+    revealed(world)
+    with world.run() as run:
+        with pytest.raises(InvalidInput) as told:
+            run.call("shop.reserve", {"name": CANARY})
+        assert CANARY not in str(told.value.as_dict())

@@ -150,6 +150,8 @@ def moved(action: ActionRow, move: Move) -> dict[str, object]:
 
 
 def _decided(event: e.Event, body: e.DecisionRecorded) -> dict[str, object]:
+    if body.phase == "probe" and body.decision.allowed:
+        return {}  # a permitted look says nothing about the action's own decision
     changes: dict[str, object] = {"decided": body.decision, "decided_us": event.ts_us}
     if body.phase in {"forward", "release"}:
         changes["forward_decision_id"] = body.decision.decision_id

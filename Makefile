@@ -12,10 +12,10 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format docs wheel lock clean
+.PHONY: help setup demo test lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.editable ## build .venv from the hashed lock, with amends and the six plugins
 
@@ -58,6 +58,14 @@ wheel: setup ## build the seven wheels into dist/
 	@rm -rf dist
 	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist $(addprefix ./,$(DISTS))
 	@ls -1 dist
+
+wheel-check: wheel ## install the built wheels in an empty environment, without the sources, and use them
+	@rm -rf build/wheel-check && mkdir -p build/wheel-check/project
+	@$(PYTHON) -m venv build/wheel-check/venv
+	@build/wheel-check/venv/bin/python -m pip --disable-pip-version-check -qq install --require-hashes --no-deps -r $(LOCKS)/runtime.lock
+	@build/wheel-check/venv/bin/python -m pip --disable-pip-version-check -qq install --no-deps dist/*.whl
+	@cd build/wheel-check/project && export PATH="$$PWD/../venv/bin:$$PATH" && \
+	  amends init && amends doctor && amends scenario run billing-field
 
 lock: ## pin and hash the dependencies again (engine/locks/*.in -> *.lock); UPGRADE=1 takes newer versions
 	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check -qq install "uv>=0.13,<0.14"; }

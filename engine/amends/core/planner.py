@@ -227,7 +227,7 @@ def _compensating(state: RunState, action: ActionRow, facts: Facts) -> Step:
             held = _approval(state, undo, facts)
             if held is not None:
                 return replace(held, action_id=action.action_id, reason=f"undo_{held.reason}")
-            return Step("compensate", action.action_id, "undo_ready")
+            return _look_again(action, facts) or Step("compensate", action.action_id, "undo_ready")
         case _:
             return _escalate(action, ParkedCause.UNDO_FAILED, f"undo_is_{undo.status}")
 
@@ -251,9 +251,13 @@ def _undo_failed(action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
         due = schedule.undo_retry_us(action, undo)
         if due > facts.now_us:
             return Step("wait", action.action_id, "undo_retry", {"attempts": undo.attempt}, due_us=due)
-        return Step("compensate", action.action_id, "undo_retry", {"attempts": undo.attempt})
+        return _look_again(action, facts) or Step(
+            "compensate", action.action_id, "undo_retry", {"attempts": undo.attempt}
+        )
     if any(r.name not in action.tried_rungs for r in unexpired_rungs(action, facts.now_us)):
-        return Step("compensate", action.action_id, "next_alternative", {"tried": list(action.tried_rungs)})
+        return _look_again(action, facts) or Step(
+            "compensate", action.action_id, "next_alternative", {"tried": list(action.tried_rungs)}
+        )
     code = undo.error.code if undo.error else "failed"
     return _escalate(action, ParkedCause.UNDO_FAILED, "undo_exhausted", attempts=undo.attempt, code=code)
 

@@ -68,7 +68,7 @@ class Approvals:
             people=max(1, decision.approvers),
             reasons=decision.reasons,
             shown=shown_to_people(state, action, phase),
-            digest=self.policy.binding(state.run, action, phase),
+            digest=self.policy.binding(state, action, phase),
             content_digest=action.content_digest,
             expires_us=now + microseconds(ttl),
         )

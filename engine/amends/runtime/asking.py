@@ -97,8 +97,10 @@ class Policy:
         """The recovering Service of the run's tenant."""
         return Principal("Service", self.kit.service, run.tenant)
 
-    def binding(self, run: RunRow, action: ActionRow, phase: Phase) -> str:
-        """The digest an approval of this action is bound to."""
+    def binding(self, state: RunState, action: ActionRow, phase: Phase) -> str:
+        """The digest an approval of this action is bound to; for an undo, to what its forward action did (rule 30)."""
+        run = state.run
+        forward = state.actions.get(action.of, action) if phase == "undo" else action
         principal = self.agent(run) if phase == "forward" else self.service(run)
         return approval_digest(
             principal=f"{principal.type}::{principal.id}",
@@ -107,7 +109,7 @@ class Policy:
             args_digest=action.args_digest,
             policy_input=action.input,
             content_digest=action.content_digest,
-            forward_outcome=action.outcome.value,
+            forward_outcome=forward.outcome.value,
             contract_digest=action.contract.digest,
         )
 

@@ -1,36 +1,28 @@
-"""Compensating: undo actions with their own intent, policy decision, attempts and verification (rules 17 to 19).
+"""Compensating: a look at the real system, and the way back that fits what it shows (rules 17 to 19).
 
-Nothing is undone on the strength of the ledger alone: every undo begins with a look at the real system, and counts
-only after another one.
+Nothing is undone on the strength of the ledger alone: every undo begins with a look, and counts only after another
+one (`amends.runtime.undoing`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from amends.core import events as e
-from amends.core import outcomes
 from amends.core.contract import Alternative
-from amends.core.evidence import Decision, Observation
-from amends.core.rows import ActionRow, ApprovalRow, RunState
-from amends.core.schedule import microseconds, settle_over_at_us
+from amends.core.evidence import Observation
+from amends.core.rows import ActionRow, RunState
 from amends.core.settling import next_rung, unexpired_rungs
-from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
+from amends.core.status import ActionStatus, Outcome, ParkedCause
 from amends.runtime import undo_drafts
-from amends.runtime.approvals import Approvals
-from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import Flights, call_of, classified
 from amends.runtime.kit import Kit
 from amends.runtime.looking import Looker
-from amends.runtime.sending import Sending
 from amends.runtime.sessions import Session
-from amends.spi.capability import Call, Receipt
+from amends.runtime.undoing import Undoing
 
 _S = ActionStatus
-UNDOING = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
 
 
 @dataclass(frozen=True)
@@ -39,12 +31,9 @@ class Compensator:
 
     kit: Kit
     book: Book
-    policy: Policy
-    flights: Flights
     looker: Looker
-    approvals: Approvals
     escalations: Escalations
-    sending: Sending
+    undoing: Undoing
 
     def compensate(self, session: Session, action_id: str) -> None:
         """Look, choose the rung by what is seen, authorize, intend, undo, verify. Every ending is recorded."""
@@ -57,6 +46,9 @@ class Compensator:
         if action.status in {_S.COMPENSATED, _S.NEEDS_HUMAN} or not self._may_undo(action, observation):
             return
         undo = self._retryable(state, action)
+        if undo is not None and not undo.ever_sent and not _fits(action, undo, observation):
+            state = self._give_way(session, undo.action_id)
+            undo = None
         rung = self._rung(action, undo, observation)
         if rung is None:
             self._park(session, action_id, ParkedCause.UNDO_FAILED, "no alternative fits what the system shows now")
@@ -65,7 +57,7 @@ class Compensator:
         elif rung.undo == "correct":
             self._let_stand(session, action_id, rung)
         else:
-            self._undo(session, state, action, rung, undo, observation)
+            self.undoing.undo(session, state, action, rung, undo, observation)
         self.kit.progress.reached("after_undo", session.run_id, action_id)
 
     # --- before -------------------------------------------------------------------------------------------
@@ -77,7 +69,12 @@ class Compensator:
             nothing = action.contract.restores_before_image and action.before_image == action.after_image
             if observation.seen == "absent" or (nothing and observation.seen == "applied" and action.after_image):
                 how: undo_drafts.How = "nothing_to_undo" if nothing and action.after_image else "already_gone"
-                drafts.append(Draft(undo_drafts.verified(action, None, observation, how, self._now(state)), action_id))
+                drafts.append(
+                    Draft(
+                        undo_drafts.verified(action, None, observation, how, self.kit.ledger_now_us(state.run)),
+                        action_id,
+                    )
+                )
             elif observation.seen == "diverged":
                 drafts += self.escalations.parked(
                     state, action, ParkedCause.DIVERGED, observation.detail or "somebody changed it since"
@@ -114,6 +111,18 @@ class Compensator:
         harmless = [r for r in unexpired_rungs(action, self.kit.clock.now_us()) if r.harmless_when_absent]
         return next((r for r in harmless if r.name not in action.tried_rungs), None)
 
+    def _give_way(self, session: Session, undo_id: str) -> RunState:
+        """An unsent undo whose rung no longer fits leaves, and the question about it with it."""
+
+        def decide(state: RunState) -> list[Draft]:
+            drafts = [Draft(e.ActionWithdrawn(reason="the system shows another state now"), undo_id)]
+            asked = state.approvals.get(state.actions[undo_id].approval_id)
+            if asked is not None and asked.status in {"pending", "approved"}:
+                drafts.append(Draft(e.ApprovalClosed(approval_id=asked.approval_id, how="withdrawn"), undo_id))
+            return drafts
+
+        return self.book.record(session.run_id, decide, epoch=session.epoch)
+
     def _park(self, session: Session, action_id: str, cause: ParkedCause, detail: str) -> None:
         self.escalations.park(session.run_id, action_id, cause, detail, session.epoch)
 
@@ -128,192 +137,8 @@ class Compensator:
         ]
         self.book.record(session.run_id, lambda _: drafts, epoch=session.epoch)
 
-    # --- the undo -----------------------------------------------------------------------------------------
 
-    def _undo(
-        self,
-        session: Session,
-        state: RunState,
-        action: ActionRow,
-        rung: Alternative,
-        undo: ActionRow | None,
-        observation: Observation,
-    ) -> None:
-        approval = state.approvals.get(undo.approval_id) if undo else None
-        decision = self.policy.undo(state, action, rung, approval, residue=action.outcome is Outcome.FAILED)
-        undo_id = undo.action_id if undo else self.kit.ids.new()
-        if not decision.allowed:
-            self._not_allowed(session, action, rung, undo_id, decision, approval)
-            return
-        self._intend(session, action.action_id, rung, undo_id, decision, approval)
-        self._send(session, action.action_id, undo_id, rung, observation)
-
-    def _not_allowed(
-        self,
-        session: Session,
-        action: ActionRow,
-        rung: Alternative,
-        undo_id: str,
-        decision: Decision,
-        approval: ApprovalRow | None,
-    ) -> None:
-        """Denied, or a person must approve: the forward action is parked, the question stays (rules 22 and 30)."""
-        changed = decision.policy_version != action.forward_policy_version and bool(action.forward_policy_version)
-        cause = ParkedCause.POLICY_CHANGED if changed else ParkedCause.DENIED
-        words = "; ".join(decision.reasons) or decision.code
-        versions = f"{decision.policy_version}; forward under {action.forward_policy_version}"
-
-        def decide(state: RunState) -> list[Draft]:
-            forward = state.actions[action.action_id]
-            drafts = (
-                [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
-            )
-            drafts.append(Draft(e.DecisionRecorded(phase="undo", decision=decision), undo_id))
-            if decision.verdict == "needs_approval" and (approval is None or approval.status != "pending"):
-                after = undo_drafts.row(state, forward, rung, undo_id)
-                drafts.append(self.approvals.asked(state, after, decision, "undo"))
-                detail = f"needs approval of tier {decision.tier}: {words} ({versions})"
-            else:
-                drafts.append(Draft(e.ActionDenied(code=decision.code, reason=words), undo_id))
-                detail = f"policy denied the compensation: {words} ({versions})"
-            return [*drafts, *self.escalations.parked(state, forward, cause, detail)]
-
-        self.book.record(session.run_id, decide, epoch=session.epoch)
-
-    def _intend(
-        self,
-        session: Session,
-        action_id: str,
-        rung: Alternative,
-        undo_id: str,
-        decision: Decision,
-        approval: ApprovalRow | None,
-    ) -> None:
-        def decide(state: RunState) -> list[Draft]:
-            forward = state.actions[action_id]
-            undo = undo_drafts.row(state, forward, rung, undo_id)
-            drafts = (
-                [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
-            )
-            limits = forward.contract.limits
-            intent = e.IntentRecorded(
-                attempt=undo.attempt + 1,
-                idempotency_key=undo_drafts.key(forward, undo),
-                deadline_us=self.kit.ledger_now_us(state.run) + microseconds(limits.timeout_seconds),
-                before_image=forward.after_image,
-                approval_id=approval.approval_id if approval and approval.status == "approved" else "",
-            )
-            return [
-                *drafts,
-                Draft(e.DecisionRecorded(phase="undo", decision=decision), undo_id),
-                Draft(intent, undo_id),
-                Draft(e.CompensationStarted(undo=undo_id, rung=rung.name), action_id),
-            ]
-
-        self.book.record(session.run_id, decide, epoch=session.epoch, allowed=UNDOING)
-
-    def _send(
-        self, session: Session, action_id: str, undo_id: str, rung: Alternative, observation: Observation
-    ) -> None:
-        state = self.book.state(session.run_id)
-        forward, undo = state.actions[action_id], state.actions[undo_id]
-        call = self._call(session, forward, undo, rung, observation)
-        send = self._send_of(forward, rung)
-        flight = self.flights.launch(
-            lambda: classified(send, call, self.kit.clock.now_us, forward), f"undo-{undo_id[-6:]}"
-        )
-        try:
-            body = flight.result(timeout=call.timeout_seconds + 5.0)
-        except TimeoutError:
-            body = outcomes.lost(
-                at_us=self.kit.clock.now_us(), code="timeout", detail="the undo did not return in time"
-            )
-        body = undo_drafts.claimed(body)
-        self.book.record(session.run_id, lambda _: [Draft(body, undo_id)], epoch=session.epoch)
-        if body.outcome is Outcome.UNKNOWN:
-            self.verify(session, action_id)
-
-    def _call(
-        self, session: Session, forward: ActionRow, undo: ActionRow, rung: Alternative, observation: Observation
-    ) -> Call:
-        offer = self.kit.catalog.get(forward.contract.capability)
-        question = self.flights.question(forward, offer)
-        return call_of(
-            question,
-            deadline_us=undo.deadline_us or 0,
-            still_wanted=lambda: self.sending.may_send(session, undo, UNDOING),
-            rung=rung.name,
-            undo_key=undo.idempotency_key,
-            undo_marker=undo.action_id,
-            observed=observation,
-        )
-
-    def _send_of(self, forward: ActionRow, rung: Alternative) -> Callable[[Call], Receipt]:
-        if rung.undo == "own":
-            return self.kit.catalog.get(forward.contract.capability).capability.undo
-        other = self.kit.catalog.get(rung.undo).capability
-        args = undo_drafts.inputs(forward, rung)
-        return lambda call: other.do(replace(call, args=args, marker=call.undo_marker, idempotency_key=call.undo_key))
-
-    def _now(self, state: RunState) -> int:
-        return max(self.kit.clock.now_us(), state.run.ledger_us)
-
-    # --- after --------------------------------------------------------------------------------------------
-
-    def verify(self, session: Session, action_id: str) -> None:
-        """The separate read after an undo: only `absent` makes it compensated (rule 18)."""
-        self.kit.progress.reached("before_verify", session.run_id, action_id)
-        observation = self.looker.observe(session.run_id, action_id, session.epoch, "verify_undone")
-        if observation is None:
-            return
-
-        def decide(state: RunState) -> list[Draft]:
-            forward = state.actions[action_id]
-            undo = state.undo_of(forward)
-            drafts = [Draft(e.ProbeAnswered(purpose="verify_undone", observation=observation), action_id)]
-            if undo is None:
-                return drafts
-            drafts.append(Draft(e.ProbeSent(purpose="verify_undone", number=undo.probes + 1), undo.action_id))
-            return [*drafts, *self._after_look(state, forward, undo, observation)]
-
-        self.book.record(session.run_id, decide, epoch=session.epoch)
-        self.kit.progress.reached("after_verify", session.run_id, action_id)
-
-    def _after_look(
-        self, state: RunState, forward: ActionRow, undo: ActionRow, observation: Observation
-    ) -> list[Draft]:
-        now = self._now(state)
-        match observation.seen:
-            case "absent":
-                return [
-                    Draft(undo_drafts.seen(Outcome.SUCCEEDED, now, "verified_undone"), undo.action_id),
-                    Draft(undo_drafts.verified(forward, undo, observation, "undone", now), forward.action_id),
-                ]
-            case "diverged":
-                detail = observation.detail or "the system is in neither state after the undo"
-                return self.escalations.parked(state, forward, ParkedCause.DIVERGED, detail)
-            case "applied" | "many" if now >= settle_over_at_us(forward, undo):
-                return [Draft(undo_drafts.seen(Outcome.FAILED, now, "still_applied"), undo.action_id)]
-            case _:
-                return []
-
-    def late_check(self, session: Session, action_id: str) -> None:
-        """One more look at `call deadline + settle`: something may have landed after the verified undo (rule 18)."""
-        observation = self.looker.observe(session.run_id, action_id, session.epoch, "late_check")
-        if observation is None:
-            return
-
-        def decide(state: RunState) -> list[Draft]:
-            action = state.actions[action_id]
-            drafts = [Draft(e.ProbeAnswered(purpose="late_check", observation=observation), action_id)]
-            looks = len(action.contract.probe.schedule_seconds) if action.contract.probe else 0
-            match observation.seen:
-                case "applied" | "many":
-                    drafts.append(Draft(e.EffectReappeared(observation=observation), action_id))
-                case "inconclusive" if action.probes < looks:
-                    pass  # the planner looks again
-                case seen:
-                    drafts.append(Draft(e.LateCheckDone(seen=seen), action_id))
-            return drafts
-
-        self.book.record(session.run_id, decide, epoch=session.epoch)
+def _fits(action: ActionRow, undo: ActionRow, observation: Observation) -> bool:
+    """True while the rung that an unsent undo was planned for is one that the probed state calls for."""
+    when = action.contract.undo_alternative(undo.rung).when
+    return all(observation.state.get(name) in accepted for name, accepted in when.items())

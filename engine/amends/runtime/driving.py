@@ -25,6 +25,7 @@ from amends.runtime.kit import Kit
 from amends.runtime.looking import Looker
 from amends.runtime.releasing import Outbox
 from amends.runtime.sessions import Session
+from amends.runtime.undoing import Undoing
 
 _S = ActionStatus
 _DRIVEN = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
@@ -39,6 +40,7 @@ class Driver:
     book: Book
     looker: Looker
     compensator: Compensator
+    undoing: Undoing
     outbox: Outbox
     corrections: Corrections
     approvals: Approvals
@@ -164,9 +166,9 @@ class Driver:
         elif outcomes.folded_late(action, at_us=state.run.ledger_us) is not None:
             self.looker.fold_late(session.run_id, action.action_id, session.epoch)
         elif step.purpose == "verify_undone":
-            self.compensator.verify(session, action.action_id)
+            self.undoing.verify(session, action.action_id)
         elif step.purpose == "late_check":
-            self.compensator.late_check(session, action.action_id)
+            self.undoing.late_check(session, action.action_id)
         else:
             self.looker.reconcile(session.run_id, action.action_id, session.epoch, step.purpose)
 

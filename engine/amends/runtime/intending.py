@@ -106,7 +106,7 @@ class Intending:
             return result_of(action, repeated=True, reason=read)
         decision, phase = self._may_send(state, action)
         now = action.model_copy(update={"content_digest": read.content_digest})
-        if approval.digest != self.policy.binding(state.run, now, phase):
+        if approval.digest != self.policy.binding(state, now, phase):
             state = self.approvals.void(session.run_id, action.action_id, session.epoch)
             return self.ask_first(session, state, state.actions[action.action_id], read)
         if decision.allowed:

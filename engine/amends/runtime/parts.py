@@ -27,6 +27,7 @@ from amends.runtime.releasing import Outbox
 from amends.runtime.reopening import Reopener
 from amends.runtime.sending import Sending
 from amends.runtime.sweeping import Sweeper
+from amends.runtime.undoing import Undoing
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,10 @@ def assemble(kit: Kit) -> Parts:
     intending = Intending(kit, book, policy, preparing, approvals)
     invoker = Invoker(kit, book, policy, preparing, looker, escalations, sending, claims, intending)
     outbox = Outbox(kit, book, policy, preparing, sending, approvals, escalations)
-    compensator = Compensator(kit, book, policy, flights, looker, approvals, escalations, sending)
+    undoing = Undoing(kit, book, policy, flights, looker, approvals, escalations, sending)
+    compensator = Compensator(kit, book, looker, escalations, undoing)
     corrections = Corrections(kit, book, policy, approvals, escalations, sending)
-    driver = Driver(kit, book, looker, compensator, outbox, corrections, approvals, escalations, claims)
+    driver = Driver(kit, book, looker, compensator, undoing, outbox, corrections, approvals, escalations, claims)
     return Parts(
         kit=kit,
         book=book,

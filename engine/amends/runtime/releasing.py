@@ -173,7 +173,7 @@ class Outbox:
             return False
         now = action.model_copy(update={"content_digest": prepared.content_digest})
         phase: Phase = "release"
-        if approval.digest == self.policy.binding(state.run, now, phase):
+        if approval.digest == self.policy.binding(state, now, phase):
             return False
         self.approvals.void(session.run_id, action.action_id, session.epoch)
         return True

@@ -14,6 +14,7 @@ from amends.core.status import TERMINAL_RUNS, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
 from amends.runtime.driving import Driver
+from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
 from amends.runtime.paging import Pager
 from amends.runtime.reopening import Reopener
@@ -149,7 +150,7 @@ class Sweeper:
             state = self.recover(run.run_id, 0)
         except Conflict:
             return None
-        except AmendsError as error:  # a run that cannot be driven is left for a person; the others go on (rule 16)
-            self.stuck[run.run_id] = error.message
+        except Exception as error:  # noqa: BLE001 - whatever stops one run, the others go on (rule 16)
+            self.stuck[run.run_id] = describe(error)
             return None
         return state if state.run.head > before else None

@@ -159,7 +159,8 @@ def _status(action: ActionRow) -> str:
 
 
 def _previous(action: ActionRow) -> str:
-    state = action.before_image.get("summary")
+    """The former state as the adapter words it: `summary` of the before-image, or of what it noted in `prepare`."""
+    state = action.before_image.get("summary") or action.allocated.get("summary")
     return f" to {state}" if isinstance(state, str) and state else " to the state before"
 
 

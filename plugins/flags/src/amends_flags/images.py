@@ -51,6 +51,14 @@ class Flag:
         return {"enabled": self.enabled, "strategies": self.contents(), "newest_event": self.newest_event}
 
 
+def summary(image: Mapping[str, Json]) -> str:
+    """A recorded image in words, for people who are told what the flag went back to."""
+    strategies = image.get("strategies")
+    count = len(strategies) if isinstance(strategies, list) else 0
+    rules = "1 rule" if count == 1 else f"{count} rules"
+    return f"{'on' if image.get('enabled') else 'off'}, with the {rules} it had"
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """How a flag stands between two images: which strategies are more than before, and which parts are ours still."""

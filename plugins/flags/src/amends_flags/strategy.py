@@ -11,7 +11,7 @@ from amends.spi import Call, Capability, Done, Json, NotSent, Observation, Prepa
 from amends.spi.http import HttpRequest, Unreadable
 from amends_flags.contracts import strategy_contract
 from amends_flags.guard import feature_of, inconclusive, reading, unchanged_since
-from amends_flags.images import Flag, Strategy, listed
+from amends_flags.images import Flag, Strategy, listed, summary
 from amends_flags.switch import FEATURE
 from amends_flags.unleash import Unleash
 
@@ -50,7 +50,7 @@ class SetStrategy(Capability):
         before: dict[str, Json] = {"newest_event": flag.newest_event, "enabled": flag.enabled, "strategy": None}
         if ours:
             before |= {"strategy": dict(ours[0].content), "strategy_id": ours[0].id}
-        return Prepared(before=before)
+        return Prepared(before=before, allocated={"summary": summary(flag.image())})
 
     def do(self, call: Call) -> Receipt:
         unchanged_since(self._unleash, call, call.before.get("newest_event"))

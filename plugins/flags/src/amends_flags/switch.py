@@ -13,7 +13,7 @@ from amends.spi import Call, Capability, Done, Json, NotSent, Observation, Prepa
 from amends.spi.http import Unreadable
 from amends_flags.contracts import set_contract
 from amends_flags.guard import feature_of, inconclusive, reading, unchanged_since
-from amends_flags.images import Difference, Flag, compare, content_of, has_enabled, listed, ordered
+from amends_flags.images import Difference, Flag, compare, content_of, has_enabled, listed, ordered, summary
 from amends_flags.unleash import Unleash
 
 FEATURE = r"^[A-Za-z0-9][A-Za-z0-9_.~-]{0,99}$"
@@ -38,7 +38,8 @@ class SetFlag(Capability):
         self._unleash = unleash
 
     def prepare(self, question: Question) -> Prepared:
-        return Prepared(before=reading(self._unleash, question).image())
+        before = reading(self._unleash, question).image()
+        return Prepared(before=before, allocated={"summary": summary(before)})
 
     def do(self, call: Call) -> Receipt:
         unchanged_since(self._unleash, call, call.before.get("newest_event"))

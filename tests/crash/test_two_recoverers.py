@@ -43,6 +43,7 @@ def test_two_recoverers_share_fifty_dead_runs(stage, open_desk, capsys):
             f"{sum(undone.values())} compensations at the partner's side, {sent} undo requests that took effect, "
             f"{stage.slack.count('message')} corrections"
         )
+    assert "Traceback" not in stage.log.read_text()
     assert len(runs) == AGENTS * RUNS_EACH
     assert {run.run.status.value for run in runs} == {"recovered"}
     assert len(undone) == effects

@@ -39,13 +39,14 @@ def audit(partner: LoopbackSystem, slack: LoopbackSystem, meant: Iterable[str]) 
 
 def _twice_made(system: LoopbackSystem) -> Iterator[str]:
     """Two effects of one marker, or one that appeared while its like was present."""
+    events = system.effect_events()  # before the effects: what lands meanwhile has no event here
     effects = {e["seq"]: e for e in system.effects()}
     by_marker = Counter((e["kind"], e["marker"]) for e in effects.values() if e["marker"])
     yield from (f"{kind} of action {marker}: {n} times" for (kind, marker), n in by_marker.items() if n > 1)
     if system.name == "slack":
         return  # a person may get many notes
     present: Counter[tuple[str, str]] = Counter()
-    for event in system.effect_events():
+    for event in events:
         if event["actor"] != "agent":
             continue
         thing = (event["kind"], effects[event["effect_seq"]]["resource"])

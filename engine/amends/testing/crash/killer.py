@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -24,8 +25,8 @@ _WAIT_SECONDS = 30.0
 class KillPlan:
     """Kill at the `nth` announcement of `milestone` in `gap`, of a run whose name is `run` (empty: any run).
 
-    Alone: the child is killed where it stands. With `delay_seconds`: it goes on and is killed that much later, at
-    whatever it does then. With `in_flight`: it goes on and is killed once that answers True.
+    Alone: the child is killed where it stands. With `delay_seconds`: it goes on, and on, and is killed that much later,
+    at whatever it does then, if it still lives. With `in_flight`: it goes on and is killed once that answers True.
     """
 
     gap: Gap
@@ -141,23 +142,60 @@ class _Watch:
         self._run = ""
         self._run_id = ""
         self._milestone = ""
+        self._timer: threading.Timer | None = None
+        self._end = threading.Lock()
+        self._over = False  # nobody is shot after the end: the process id may be another's by then
+        self._shot = False
 
     def serve(self) -> None:
         self._answer("g")
-        for text in self._lines:
-            said = json.loads(text)
+        for said in self._heard():
             if said["word"] == "milestone":
                 self._hear(said)
-                if self._due(said["milestone"]):
+                if self._due(said["milestone"]) and not self._timed():
                     return self._kill()
             else:
-                self._child.said.append(said)
-                if said["word"] == "run":
-                    self._run = said["name"]
-                    self._child.milestones.clear()
+                self._note(said)
             if not self._answer("q" if said["word"] == "idle" and self._child.stop.is_set() else "g"):
-                return None
-        return None
+                break
+        return self._ended()
+
+    def _heard(self) -> Iterator[dict[str, Any]]:
+        """What is said, until the line ends or breaks; half a word of a dying child is none."""
+        with contextlib.suppress(OSError):
+            for text in self._lines:
+                if text.endswith(b"\n"):
+                    yield json.loads(text)
+
+    def _note(self, said: dict[str, Any]) -> None:
+        self._child.said.append(said)
+        if said["word"] == "run":
+            self._run = said["name"]
+            self._child.milestones.clear()
+
+    def _timed(self) -> bool:
+        """True if the plan is for later: the clock runs, the child goes on."""
+        plan = self._child.plan
+        if plan is None or not plan.delay_seconds:
+            return False
+        self._timer = threading.Timer(plan.delay_seconds, self._shoot)
+        self._timer.start()
+        return True
+
+    def _shoot(self) -> None:
+        with self._end:
+            if not self._over:
+                self._shot = True
+                os.kill(self._child.pid, signal.SIGKILL)
+
+    def _ended(self) -> None:
+        """The line is closed: by its end, or by the shot."""
+        with self._end:
+            self._over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._shot:
+            self._buried("at random")
 
     def _hear(self, said: dict[str, Any]) -> None:
         self._milestone, self._run_id = said["milestone"], said["run_id"]
@@ -174,23 +212,19 @@ class _Watch:
 
     def _kill(self) -> None:
         plan = self._child.plan
-        how = "held"
         if plan is not None and plan.in_flight is not None:
-            how = "in flight"
             self._answer("g")
             until = time.monotonic() + _WAIT_SECONDS
             while not plan.in_flight():
                 if time.monotonic() > until:
                     raise TimeoutError("the request that was to be in flight never reached the system")
-        elif plan is not None and plan.delay_seconds:
-            how = "at random"
-            self._answer("g")
-            time.sleep(plan.delay_seconds)
         os.kill(self._child.pid, signal.SIGKILL)
-        for text in self._lines:  # what it announced before it died, unanswered
-            said = json.loads(text)
+        for said in self._heard():  # what it announced before it died, unanswered
             if said["word"] == "milestone":
                 self._hear(said)
+        self._buried("held" if plan is None or plan.in_flight is None else "in flight")
+
+    def _buried(self, how: str) -> None:
         self._child.death = Death(
             self._child.name, self._child.pid, self._tracker.gap, self._milestone, how, self._run_id
         )

@@ -181,7 +181,8 @@ class World:
     def run(self, key: str = "1", *, engine: Engine | None = None, **request: Any) -> Run:
         """A run of workflow `order` by agent `coder`, on the first engine unless another one is given."""
         by = engine or (self.engines[0] if self.engines else self.engine())
-        return by.run(**({"workflow": "order", "run_key": key, "agent": "coder", "initiator": "user-7"} | request))
+        usual: dict[str, Any] = {"workflow": "order", "run_key": key, "agent": "coder", "initiator": "user-7"}
+        return by.run(**(usual | request))
 
     def die(self, owner: str = "owner-1") -> None:
         """The process is provably gone."""

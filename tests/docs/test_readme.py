@@ -16,7 +16,9 @@ from amends.testing.loopback import LoopbackSystem
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROJECT = re.search(
-    r"^```toml file=amends.toml\n(.*?)^```", (ROOT / "docs/python.md").read_text(encoding="utf-8"), re.M | re.S
+    r"^```toml file=amends.toml\n(.*?)^```",
+    (ROOT / "docs/python.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
 )[1]
 
 

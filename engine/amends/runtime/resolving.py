@@ -93,7 +93,8 @@ def resolve(
 
 def _explain(contract: Contract, error: ValidationError) -> str:
     wrong = [
-        f"`{'.'.join(str(p) for p in item['loc']) or 'arguments'}`: {item['msg'].lower()}" for item in error.errors()
+        f"`{'.'.join(str(p) for p in item['loc']) or 'arguments'}`: {item['msg'][:1].lower()}{item['msg'][1:]}"
+        for item in error.errors()
     ]
     return f"arguments of `{contract.capability}` do not validate: {'; '.join(wrong)}"
 

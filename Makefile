@@ -51,7 +51,7 @@ format: setup ## rewrite the sources as `lint` wants them
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
 
-docs: setup ## check every fenced example and every link in README.md, docs/ and the folders' READMEs
+docs: setup ## run the documents' examples; hold their tables, commands and links against the code
 	@$(BIN)/python -m pytest tests/docs $(ARGS)
 
 wheel: setup ## build the seven wheels into dist/

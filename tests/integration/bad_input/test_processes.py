@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import pytest
 
@@ -129,3 +130,35 @@ def test_an_interrupt_in_mid_call_drains_and_freezes(child, partner):
     assert out.splitlines() == ["interrupted", "recovering ['succeeded']", "run_frozen", "recovered"]
     assert [r["path"] for r in partner.requests("POST", "/v1/reservations")] == ["/v1/reservations"]
     assert partner.count("reservation") == 0
+
+
+TWICE = """
+class Here:
+    def reached(self, milestone, run_id, action_id):
+        if milestone == "before_call":
+            print("calling", flush=True)
+engine = Engine.open(sys.argv[1], mirror=False, progress=Here())
+with open_run("1") as run:
+    reserve(run)
+"""
+
+
+def test_a_second_interrupt_leaves_the_call_to_recovery(child, open_engine, partner):
+    """Nobody waits for the call any more; it lands, and another process finds it and takes it back."""
+    delay = partner.arm("delay_before_commit", method="POST", path="/v1/reservations", seconds=0.4)
+    process = child(TWICE, opened=False)
+    assert process.stdout.readline() == "calling\n"
+    while not partner.fired(delay):
+        pass
+    process.send_signal(signal.SIGINT)
+    until = time.monotonic() + 10
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+    assert process.wait(10) != 0
+    engine = open_engine()
+    engine.recover(wait_seconds=20)
+    (run,) = engine.runs()
+    assert run.status.value == "recovered"
+    assert partner.count("reservation") == 0
+    assert partner.count("reservation", "removed") == 1

@@ -97,15 +97,19 @@ def every_run(engine: Engine, statuses: Iterable[str] = ()) -> Generator[RunRow]
 
 
 def run_state(engine: Engine, name: str) -> RunState:
-    """A run by id, by the start or end of it, by its key, or as `workflow/key`. Raises `UnknownName`, or `InvalidInput`
-    if several fit.
+    """A run by id, by the start or end of it, by its key, or as `workflow/key`; a sealed one by its whole id or as
+    `workflow/key`. Raises `UnknownName`, or `InvalidInput` if several fit.
     """
+    from amends.ports.journal import RowKey
+
     workflow, slash, key = name.partition("/")
     if slash:
         found = engine.find(workflow, key)
         if found is None:
             raise UnknownName(f"no run `{key}` of workflow `{workflow}`", hint="`amends runs list` shows them")
         return found
+    if engine.kit.journal.row(RowKey("sealed", name)) is not None:
+        return engine.state(name)
     runs = list(every_run(engine))
     keyed = [run.run_id for run in runs if run.run_key == name]
     if len(keyed) > 1:

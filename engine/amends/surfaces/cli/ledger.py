@@ -161,7 +161,7 @@ def seal(session: Session, keep_days: float | None) -> None:
 def export(session: Session, run: str | None, output: Path | None) -> None:
     """Every event of RUN, or of all runs, as JSON lines; redacted as they are stored, chains and all.
 
-    RUN is as for `runs show`; a sealed run is named by its id or WORKFLOW/KEY.
+    RUN is as for `runs show`; `system` is what belongs to no run.
     """
     from amends.ports.lines import to_line
 
@@ -183,8 +183,4 @@ def export(session: Session, run: str | None, output: Path | None) -> None:
 
 
 def _run_id(engine: Engine, name: str) -> str:
-    from amends.ports.journal import RowKey
-
-    if name == SYSTEM_STREAM or engine.kit.journal.row(RowKey("sealed", name)) is not None:
-        return name
-    return run_state(engine, name).run.run_id
+    return name if name == SYSTEM_STREAM else run_state(engine, name).run.run_id

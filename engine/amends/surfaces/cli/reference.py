@@ -31,7 +31,14 @@ policies: they work while those are broken.
 
 def reference() -> str:
     """The whole document: exit codes, then the help of every command of this distribution."""
-    context = click.Context(root, info_name="amends", terminal_width=_WIDTH, max_content_width=_WIDTH)
+    # As a real run makes it: a command keeps the help option of the first context it sees.
+    context = click.Context(
+        root,
+        info_name="amends",
+        terminal_width=_WIDTH,
+        max_content_width=_WIDTH,
+        help_option_names=root.context_settings["help_option_names"],
+    )
     parts = [_HEAD, _exit_codes(), *(_section(context, name) for name in (*COMMANDS, *FOUND))]
     return "\n".join(parts)
 

@@ -51,14 +51,10 @@ def test_lock_names_no_host_and_hashes_everything(lock):
     """The lock installs from any registry, and only what was locked."""
     text = lock.read_text(encoding="utf-8")
     assert "://" not in text
-    assert not re.search(r"^\s*-", text.replace("    --hash=sha256:", ""), re.MULTILINE), (
-        "an option beside --hash"
-    )
+    assert not re.search(r"^\s*-", text.replace("    --hash=sha256:", ""), re.MULTILINE), "an option beside --hash"
     pins = re.split(r"\n(?=\S)", text.strip())
     assert pins
-    assert [
-        pin for pin in pins if not re.match(r"[a-z0-9.-]+==\S+", pin) or "--hash=sha256:" not in pin
-    ] == []
+    assert [pin for pin in pins if not re.match(r"[a-z0-9.-]+==\S+", pin) or "--hash=sha256:" not in pin] == []
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)

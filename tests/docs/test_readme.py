@@ -84,8 +84,3 @@ def test_the_adapter_has_the_shape_of_a_capability():
     for method in ("do", "probe", "undo"):
         mine, real = (inspect.signature(getattr(kind, method)) for kind in (shown, Capability))
         assert list(mine.parameters) == list(real.parameters)
-
-
-def test_the_place_of_the_capture_is_kept():
-    """The terminal capture is made from real output and put between these marks."""
-    assert README.index("<!-- capture:demo -->") < README.index("<!-- /capture -->")

@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from types import MappingProxyType
 from typing import TypeAlias, cast
 from uuid import UUID
 
@@ -30,8 +29,6 @@ FORM = "a1"
 _SAFE_INTEGER = 2**53 - 1
 MAX_DEPTH = 60
 MAX_BYTES = 1_000_000
-
-NO_VALUES: Mapping[str, Json] = MappingProxyType({})
 
 
 def normalise(value: object, path: str = "$", depth: int = 0) -> Json:

@@ -119,7 +119,7 @@ class Alternative(Frozen):
     safe_when: tuple[Outcome, ...] = (Outcome.SUCCEEDED,)
     harmless_when_absent: bool = False
     expires_after_seconds: float | None = None
-    concurrent: bool = False
+    concurrent: bool = False  # may run beside independent undos (rule 20); today's driver runs one at a time
     retry: Retry = Retry()
     authority: str = ""  # renames the undo's policy action; never a forward name
 

@@ -154,7 +154,8 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
         case e.RecoveryTargeted(checkpoint=checkpoint):
             return run.model_copy(update={"recover_to": checkpoint})
         case e.CheckAnswered(answer=answer):
-            return run.model_copy(update={"check_answer": answer, "checked_us": event.ts_us})
+            checked = {"check_answer": answer, "checked_us": event.ts_us, "checked_seq": event.run_seq}
+            return run.model_copy(update=checked)
         case e.RecoveryWaiting(due_us=due_us):
             return run.model_copy(update={"due_us": due_us})
         case e.DecisionRecorded() | e.RecoveryDecided():

@@ -20,7 +20,9 @@ _LOOK_AGAIN_US = 15_000_000  # a pause is lifted by a person, who tells nobody
 
 
 def plan_release(state: RunState, facts: Facts, *, check_fresh: bool) -> Plan:
-    """The next steps of a committing run. `check_fresh`: its success check was answered since the last release."""
+    """The next steps of a committing run. `check_fresh`: its success check was answered since the last change that a
+    release rests on, and not too long ago.
+    """
     steps = list(_steps(state, facts, check_fresh=check_fresh))
     due = [step.due_us for step in steps if step.due_us is not None]
     return Plan(tuple(steps), _finish(state, steps), min(due, default=None))
@@ -141,7 +143,7 @@ def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Ste
     items = [a for a in state.forward_actions() if is_release(a)]
     waiting = [a for a in items if a.status in {_S.QUEUED, _S.AWAITING_APPROVAL} or _resendable(a)]
     if state.run.check and (waiting or not state.pivot_passed):  # a run that releases nothing must have succeeded too
-        verdict = _check(state, check_fresh=check_fresh)
+        verdict = _check(state, facts, check_fresh=check_fresh)
         if verdict is not None:
             yield from (step for a in items if (step := _undecided_step(state, a, facts)) is not None)
             yield verdict
@@ -161,14 +163,14 @@ def _outbox(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Ste
             return  # one send at a time, in the order declared; then look again
 
 
-def _check(state: RunState, *, check_fresh: bool) -> Step | None:
+def _check(state: RunState, facts: Facts, *, check_fresh: bool) -> Step | None:
     if not check_fresh:
         return Step("check", "", "success_must_be_verified_at_release")
     if state.run.check_answer == "passed":
         return None
     if state.run.check_answer == "not_passed" and not state.pivot_passed:
         return Step("turn_back", "", "success_check_not_passed")
-    return Step("wait", "", f"success_check_{state.run.check_answer}")
+    return Step("wait", "", f"success_check_{state.run.check_answer}", due_us=facts.check_due_us)
 
 
 def _stops(item: ActionRow) -> bool:

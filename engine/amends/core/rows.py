@@ -48,6 +48,7 @@ class RunRow(Frozen):
     recover_to: str = ""
     check_answer: str = ""
     checked_us: int | None = None
+    checked_seq: int | None = None  # run_seq of the check's last answer
     due_us: int | None = None
     caused_by: str = ""
     opened_us: int = 0

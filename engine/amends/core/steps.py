@@ -20,6 +20,7 @@ class Facts:
     usable: frozenset[str]  # action ids whose adapter is present and accepts the contract as stored
     schemes: frozenset[str]
     paused: bool = False  # a pause holds releases back (rule 15)
+    check_due_us: int | None = None  # when a success check that has not passed is asked again
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,12 @@ class Approvals:
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
             drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action_id)]
+            approval = state.approvals.get(action.approval_id)
+            if approval is not None and approval.status in {"approved", "consumed"}:
+                voided = e.ApprovalClosed(
+                    approval_id=approval.approval_id, how="voided", comment="the policy has changed"
+                )
+                drafts.append(Draft(voided, action_id))
             return [*drafts, *self.escalations.parked(state, action, ParkedCause.POLICY_CHANGED, _why(decision))]
 
         return self.book.record(run_id, decide, epoch=epoch)
@@ -219,7 +225,7 @@ def _turning_back(state: RunState, action: ActionRow, *, roll_back: bool = False
     """A gate that is not passed ends the run's way forward; a "no, and roll back" ends a commit (rules 27 and 29)."""
     release = action.contract.release
     gate = state.run.status is RunStatus.OPEN and release is not None and release.mode == "gate"
-    if gate or (roll_back and state.run.status is RunStatus.COMMITTING):
+    if gate or (roll_back and state.run.status in {RunStatus.COMMITTING, RunStatus.NEEDS_HUMAN}):
         return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=f"`{action.slot}` was not approved", by=by))]
     return []
 

@@ -145,7 +145,7 @@ class Policy:
             contract_facts=self._contract_facts(subject, forward, rung, now),
             forward=None if forward is None else _forward_facts(run, forward, residue=residue),
             input={key: value for key, value in subject.input.items() if key in subject.contract.input},
-            approval=_approval_facts(approval),
+            approval=_approval_facts(approval, now),
         )
         return self.kit.authorizer.decide(request)
 
@@ -222,8 +222,9 @@ def _evidence_facts(forward: ActionRow | None, rung: Alternative | None) -> dict
     return {"complete": looked and not missing, "missing": missing}
 
 
-def _approval_facts(approval: ApprovalRow | None) -> ApprovalFacts | None:
-    if approval is None or approval.status not in {"approved", "consumed"}:
+def _approval_facts(approval: ApprovalRow | None, now_us: int) -> ApprovalFacts | None:
+    """A yes that is in force; one that has expired is none."""
+    if approval is None or approval.status not in {"approved", "consumed"} or now_us >= approval.expires_us:
         return None
     return ApprovalFacts(
         approvers=approval.approvers,

@@ -74,6 +74,7 @@ class Driver:
             usable=frozenset(a.action_id for a in state.actions.values() if self.kit.catalog.usable(a)),
             schemes=self.kit.catalog.schemes,
             paused=self.outbox.paused(state.run),
+            check_due_us=self.outbox.check_due_us(state.run),
         )
 
     def _plan(self, state: RunState) -> Plan:

@@ -8,10 +8,10 @@ from amends.core import events as e
 from amends.core.contract import Phase
 from amends.core.errors import InternalError
 from amends.core.evidence import Decision
-from amends.core.release import all_actions_succeeded
+from amends.core.release import all_actions_succeeded, is_release
 from amends.core.rows import ActionRow, RunRow, RunState
 from amends.core.schedule import microseconds
-from amends.core.status import ParkedCause, RunStatus
+from amends.core.status import ActionStatus, ParkedCause, RunStatus
 from amends.core.steps import Step
 from amends.runtime import drafting
 from amends.runtime.approvals import Approvals
@@ -28,6 +28,7 @@ from amends.spi.hookspecs import CheckAnswer
 
 BUILT_IN_CHECK = "all_actions_succeeded"
 _COMMITTING = frozenset({RunStatus.COMMITTING})
+_WAITING = frozenset({ActionStatus.QUEUED, ActionStatus.AWAITING_APPROVAL})
 
 
 @dataclass(frozen=True)
@@ -59,30 +60,43 @@ class Outbox:
     # --- the success check --------------------------------------------------------------------------------
 
     def check_is_fresh(self, state: RunState) -> bool:
-        """True if the check was answered after the last change that a release depends on, and not too long ago."""
+        """True if the check was answered after the last change that a release rests on; one that has not passed is
+        asked again after a while.
+        """
         run = state.run
-        if not run.check or run.checked_us is None:
+        if not run.check or run.checked_seq is None:
             return not run.check
-        last = max((a.outcome_us or 0 for a in state.forward_actions()), default=0)
-        age = self.kit.clock.now_us() - run.checked_us
         if run.check_answer == "passed":
-            return run.checked_us >= last
-        return age < microseconds(self.kit.settings.check_every_seconds)
+            return run.checked_seq > max((a.outcome_seq or 0 for a in state.forward_actions()), default=0)
+        due = self.check_due_us(run)
+        return due is not None and self.kit.ledger_now_us(run) < due
+
+    def check_due_us(self, run: RunRow) -> int | None:
+        """When the check is asked again, if it was asked."""
+        if run.checked_us is None:
+            return None
+        return run.checked_us + microseconds(self.kit.settings.check_every_seconds)
 
     def check(self, session: Session) -> RunState:
-        """Ask the run's success condition and record the answer; `unknown` never releases (rule 27)."""
+        """Ask the run's success condition and record the answer; only `passed` ever releases (rule 27)."""
         state = self.book.state(session.run_id)
         answer, detail = self._answer(state)
 
         def decide(state: RunState) -> list[Draft]:
             drafts = [Draft(e.CheckAnswered(check=state.run.check, answer=answer, detail=detail[:500]))]
-            waited = self.kit.clock.now_us() - state.run.moved_us
-            if answer == "unknown" and waited > microseconds(self.kit.settings.check_deadline_seconds):
-                to = RunStatus.NEEDS_HUMAN if state.pivot_passed else RunStatus.RECOVERING
-                drafts.append(Draft(e.RunMoved(to=to, reason="the success check gave no answer by its deadline")))
+            waited = self.kit.ledger_now_us(state.run) - state.run.moved_us
+            if answer != "passed" and waited > microseconds(self.kit.settings.check_deadline_seconds):
+                drafts += self._over(state, f"the success check had not passed by its deadline: {answer}")
             return drafts
 
         return self.book.record(session.run_id, decide, epoch=session.epoch)
+
+    def _over(self, state: RunState, reason: str) -> list[Draft]:
+        """Before the pivot the run goes back; past it, what waits is a person's to decide."""
+        if not state.pivot_passed:
+            return [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason))]
+        waiting = [a for a in state.forward_actions() if is_release(a) and a.status in _WAITING]
+        return [draft for a in waiting for draft in self.escalations.parked(state, a, ParkedCause.UNKNOWN, reason)]
 
     def _answer(self, state: RunState) -> tuple[CheckAnswer, str]:
         name = state.run.check
@@ -159,6 +173,12 @@ class Outbox:
         """`prepare` runs again: what is sent, and what people approve, may have changed since (rule 27). `None`: it
         cannot be read any more, and a person looks.
         """
+        if not self.kit.catalog.usable(action):
+            detail = "no adapter accepts the contract it was registered with"
+            self.escalations.park(
+                session.run_id, action.action_id, ParkedCause.ADAPTER_UNAVAILABLE, detail, session.epoch
+            )
+            return None
         try:
             return self.preparing.again(action)
         except Exception as error:  # noqa: BLE001 - nothing was sent; a person looks

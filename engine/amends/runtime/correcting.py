@@ -9,7 +9,7 @@ from amends.core import events as e
 from amends.core.canonical import Json, digest
 from amends.core.fold_actions import planned_row
 from amends.core.identity import idempotency_key
-from amends.core.rows import RunState
+from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import ActionKind, ActionStatus, ParkedCause, RunStatus
 from amends.runtime.approvals import Approvals
@@ -41,7 +41,10 @@ class Corrections:
             action_id = self._register(session, place)
         state = self.book.state(session.run_id)
         action = state.actions[action_id]
-        if action.status not in {_S.PLANNED, _S.AWAITING_APPROVAL, _S.FAILED}:
+        if action.status not in {_S.PLANNED, _S.QUEUED, _S.AWAITING_APPROVAL, _S.FAILED}:
+            return
+        if not self.kit.catalog.usable(action):
+            self._unserved(session, action)
             return
         approval = state.approvals.get(action.approval_id)
         decision = self.policy.correct(state.run, subject_of(action), approval)
@@ -92,6 +95,10 @@ class Corrections:
             revision=note.revision,
             covers=note.covers,
         )
+
+    def _unserved(self, session: Session, action: ActionRow) -> None:
+        detail = f"no enabled adapter posts at `{action.place}`: tell the people there yourself"
+        self.escalations.park(session.run_id, action.action_id, ParkedCause.ADAPTER_UNAVAILABLE, detail, session.epoch)
 
     def _denied(self, session: Session, action_id: str, code: str) -> None:
         detail = f"policy denied the correction: {code}"

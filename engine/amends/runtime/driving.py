@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from amends.core import events as e
 from amends.core import outcomes
-from amends.core.errors import InternalError
+from amends.core.errors import IllegalTransition, InternalError
 from amends.core.planner import plan
 from amends.core.release import plan_release
 from amends.core.rows import RunState
@@ -59,7 +59,7 @@ class Driver:
             state = self._record(session, made)
             self.kit.progress.reached("after_plan", session.run_id, "")
             if made.work:
-                self._take(session, state, made.work[0])
+                self._taken(session, state, made.work[0])
             elif made.finish is not None:
                 return self._finish(session, made.finish)
             elif made.due_us is None or made.due_us > wait_until_us:
@@ -124,6 +124,13 @@ class Driver:
         self.book.forget(session.run_id)  # people decide in other processes
 
     # --- steps --------------------------------------------------------------------------------------------
+
+    def _taken(self, session: Session, state: RunState, step: Step) -> None:
+        try:
+            self._take(session, state, step)
+        except IllegalTransition:
+            if not self.book.state(session.run_id).run.terminal:
+                raise  # otherwise a person has ended the run meanwhile
 
     def _take(self, session: Session, state: RunState, step: Step) -> None:
         head = state.run.head

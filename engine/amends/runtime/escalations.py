@@ -26,6 +26,7 @@ CHOICES: dict[ParkedCause, tuple[str, ...]] = {
     ParkedCause.ADAPTER_UNAVAILABLE: ("look_again", "compensate", "already_undone", "accept_as_is", "abandon"),
     ParkedCause.POLICY_CHANGED: ("compensate", "look_again", "accept_as_is", "withdraw", "abandon"),
 }
+_ON_THE_WAY = {RunStatus.OPEN: (RunStatus.RECOVERING,), RunStatus.COMMITTING: (RunStatus.NEEDS_HUMAN,)}
 NEEDS_EVIDENCE = frozenset({"it_happened", "it_did_not_happen", "already_undone"})
 
 
@@ -109,11 +110,10 @@ class Escalations:
             resolved = e.EscalationResolved(
                 escalation_id=escalation_id, choice=choice, by=by, channel=channel, comment=comment, evidence=evidence
             )
-            return [
-                *drafts,
-                Draft(resolved, item.action_id),
-                *self.waking(state, f"a person decided: {choice}", by, abandon=choice == "abandon"),
-            ]
+            drafts.append(Draft(resolved, item.action_id))
+            if choice == "abandon":
+                return drafts + self._abandoned(state, item, by)
+            return drafts + self.waking(state, f"a person decided: {choice}", by)
 
         return self.book.record(run_id, decide)
 
@@ -147,6 +147,8 @@ class Escalations:
         action_id = action.action_id
         if action.status is not _S.NEEDS_HUMAN:
             return []
+        if state.run.terminal:
+            raise Conflict(f"the run is `{state.run.status}` and never changes again", hint="acknowledge it")
         match choice:
             case "it_happened" | "it_did_not_happen":
                 body = outcomes.said_by_person(
@@ -166,10 +168,26 @@ class Escalations:
             case _:
                 raise InvalidInput(f"`{choice}` does not apply to an action that was sent", hint="choose another")
 
-    def waking(self, state: RunState, reason: str, by: str = "", *, abandon: bool = False) -> list[Draft]:
-        """What lets a waiting run go on in its last direction, now and not when it was due; or ends it for good."""
-        if abandon and state.run.status in {RunStatus.NEEDS_HUMAN, RunStatus.RECOVERING}:
-            return [Draft(e.RunMoved(to=RunStatus.ABANDONED, reason="abandoned by a person", by=by))]
+    def _abandoned(self, state: RunState, decided: EscalationRow, by: str) -> list[Draft]:
+        """The run ends for good, and with it every other question about it."""
+        drafts = [
+            Draft(
+                e.EscalationResolved(escalation_id=item.escalation_id, choice="abandon", by=by, channel="engine"),
+                item.action_id,
+            )
+            for item in state.escalations.values()
+            if item.status != "resolved" and item.escalation_id != decided.escalation_id
+        ]
+        drafts += [
+            Draft(e.ApprovalClosed(approval_id=row.approval_id, how="withdrawn", by=by), row.action_id)
+            for row in state.approvals.values()
+            if row.status == "pending"
+        ]
+        moves = [*_ON_THE_WAY.get(state.run.status, ()), RunStatus.ABANDONED]
+        return drafts + [Draft(e.RunMoved(to=to, reason="abandoned by a person", by=by)) for to in moves]
+
+    def waking(self, state: RunState, reason: str, by: str = "") -> list[Draft]:
+        """What lets a waiting run go on in its last direction, now and not when it was due."""
         if state.run.status is RunStatus.NEEDS_HUMAN:
             to = RunStatus.COMMITTING if state.run.forward else RunStatus.RECOVERING
             return [Draft(e.RunMoved(to=to, reason=reason, by=by))]

@@ -72,6 +72,8 @@ class Invoker:
         self.sending.flush()
         self.claims.keep(session)
         offer = self.kit.catalog.get(request.capability)
+        if offer.contract.corrects:
+            raise InvalidInput(f"`{request.capability}` posts corrections, which only recovery does", hint="drop it")
         resolved = resolve(offer, request.args, request.label, self.kit.digest_key, self.kit.secrets.revealed())
         state = self.book.state(session.run_id)
         _refuse_unknown_dependencies(state, request)

@@ -143,7 +143,7 @@ def test_another_format_is_named_with_its_remedy(opened, folder):
     with pytest.raises(ConfigError) as caught:
         opened()
     assert "`99`" in caught.value.message
-    assert "migrate" in caught.value.hint
+    assert "later" in caught.value.hint
 
 
 def test_a_database_of_somebody_else_is_left_alone(opened, folder):

@@ -24,7 +24,9 @@ JsonFields: TypeAlias = dict[str, Json]
 Verb: TypeAlias = Literal[
     "wait", "reconcile", "compensate", "correct", "escalate", "skip", "withdraw", "check", "ask", "release", "turn_back"
 ]
-ProbePurpose: TypeAlias = Literal["confirm", "reconcile", "before_undo", "verify_undone", "late_check", "residue"]
+ProbePurpose: TypeAlias = Literal[
+    "confirm", "reconcile", "before_undo", "verify_undone", "late_check", "residue", "still_there"
+]
 
 
 class Holder(Frozen):

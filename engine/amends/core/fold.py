@@ -145,7 +145,8 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
                 "due_us": None,
             }
             if status is RunStatus.OPEN:
-                changes["recover_to"] = ""
+                after = run.checkpoints.get(run.recover_to, 0)
+                changes |= {"recover_to": "", "taken_back": (*run.taken_back, (after, event.run_seq))}
             if status in {RunStatus.RECOVERING, RunStatus.COMMITTING}:
                 changes["forward"] = status is RunStatus.COMMITTING
             return run.model_copy(update=changes)

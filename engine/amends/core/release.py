@@ -52,7 +52,7 @@ def newest_of_slots(state: RunState) -> tuple[ActionRow, ...]:
 
 def all_actions_succeeded(state: RunState) -> bool:
     """The built-in success check: every compensatable action succeeded, or was never sent and is not required."""
-    return not any(_in_trouble(a) or _undecided(a) for a in newest_of_slots(state) if not is_release(a))
+    return not any(_in_trouble(state, a) or _undecided(a) for a in newest_of_slots(state) if not is_release(a))
 
 
 def _twin(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
@@ -65,12 +65,19 @@ def _twin(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
     return step
 
 
-def _in_trouble(action: ActionRow) -> bool:
-    if action.kind is ActionKind.DUPLICATE:
+def _in_trouble(state: RunState, action: ActionRow) -> bool:
+    if action.kind is ActionKind.DUPLICATE or _taken_back(state, action):
         return False
     if action.status in {_S.DENIED, _S.WITHDRAWN}:
         return action.required
     return action.status in {_S.FAILED, _S.NEEDS_HUMAN, _S.COMPENSATING, _S.COMPENSATED} and not action.accepted_by
+
+
+def _taken_back(state: RunState, action: ActionRow) -> bool:
+    """True for what a recovery to a checkpoint has settled: the run went on without it (rule 24)."""
+    if action.status not in {_S.FAILED, _S.DENIED, _S.WITHDRAWN, _S.COMPENSATED}:
+        return False
+    return any(after < action.seq < until for after, until in state.run.taken_back)
 
 
 def _undecided(action: ActionRow) -> bool:
@@ -87,11 +94,12 @@ def _steps(state: RunState, facts: Facts, *, check_fresh: bool) -> Iterator[Step
     if twins:
         yield from twins
         return
-    trouble = [a for a in prerequisites if _in_trouble(a)]
+    trouble = [a for a in prerequisites if _in_trouble(state, a)]
     if trouble and not state.pivot_passed:
         yield Step("turn_back", "", "a_step_did_not_succeed", {"slots": [a.slot for a in trouble]})
         return
     open_steps = [step for a in prerequisites if (step := _undecided_step(state, a, facts)) is not None]
+    open_steps += [step for a in prerequisites if (step := _provisional(state, a, facts)) is not None]
     if open_steps:
         yield from open_steps
         return
@@ -117,6 +125,38 @@ def _undecided_step(state: RunState, action: ActionRow, facts: Facts) -> Step | 
             return Step("withdraw", action.action_id, "gate_was_not_passed")
         case _:
             return None
+
+
+def _provisional(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
+    """A success the provider may still revoke is looked at once more before anything rests on it (rule 7)."""
+    until = provisional_until_us(action)
+    if until is None or facts.now_us >= until or action.status is not _S.SUCCEEDED or action.accepted_by:
+        return None
+    look = Step("reconcile", action.action_id, "success_is_provisional", purpose="still_there")
+    if action.probed_us is None or action.probed_us < state.run.moved_us or action.observation is None:
+        return look
+    if action.observation.seen in {"applied", "many"}:
+        return None
+    due = absence_of_success_final_us(action) if action.observation.seen == "absent" else schedule.next_look_us(action)
+    if due is None:
+        return Step("escalate", action.action_id, "a_provisional_success_cannot_be_confirmed")
+    return look if due <= facts.now_us else Step("wait", action.action_id, "success_is_provisional", due_us=due)
+
+
+def provisional_until_us(action: ActionRow) -> int | None:
+    """Until when the provider may revoke a success; `None`: it stands."""
+    window = action.contract.provisional_for_seconds
+    if window is None or action.contract.probe is None or action.outcome is not Outcome.SUCCEEDED:
+        return None
+    return (action.outcome_us or 0) + schedule.microseconds(window)
+
+
+def absence_of_success_final_us(action: ActionRow) -> int | None:
+    """From when `absent` proves that a recorded success was revoked: what was made may be seen late. `None`: never."""
+    probe = action.contract.probe
+    if probe is None or not probe.absence_can_be_final or probe.absent_final_after_seconds is None:
+        return None
+    return (action.outcome_us or 0) + schedule.microseconds(probe.absent_final_after_seconds)
 
 
 def _late_evidence(action: ActionRow, facts: Facts) -> Step | None:

@@ -46,6 +46,7 @@ class RunRow(Frozen):
     dead_since_us: int | None = None  # of the former owner, at the last take-over
     checkpoints: dict[str, int] = Field(default_factory=dict[str, int])
     recover_to: str = ""
+    taken_back: tuple[tuple[int, int], ...] = ()  # (after, until) run_seq of what recoveries to a checkpoint undid
     check_answer: str = ""
     checked_us: int | None = None
     checked_seq: int | None = None  # run_seq of the check's last answer

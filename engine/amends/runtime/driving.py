@@ -29,6 +29,7 @@ from amends.runtime.undoing import Undoing
 
 _S = ActionStatus
 _DRIVEN = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
+REOPENED = "recovered to the checkpoint"
 _LONGEST_NAP_SECONDS = 0.25
 
 
@@ -175,6 +176,8 @@ class Driver:
             self.looker.fold_late(session.run_id, action.action_id, session.epoch)
         elif step.purpose == "verify_undone":
             self.undoing.verify(session, action.action_id)
+        elif step.purpose == "still_there":
+            self.looker.still_there(session.run_id, action.action_id, session.epoch)
         elif step.purpose == "late_check":
             self.undoing.late_check(session, action.action_id)
         else:
@@ -185,6 +188,6 @@ def _reason_of(to: RunStatus) -> str:
     return {
         RunStatus.RECOVERED: "every action is settled",
         RunStatus.COMMITTED: "every action is settled and the outbox is empty",
-        RunStatus.OPEN: "recovered to the checkpoint",
+        RunStatus.OPEN: REOPENED,
         RunStatus.NEEDS_HUMAN: "nothing is due before a person decides",
     }.get(to, to.value)

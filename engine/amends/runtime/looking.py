@@ -8,6 +8,7 @@ from amends.core import events as e
 from amends.core import outcomes
 from amends.core.canonical import Json
 from amends.core.evidence import Decision, Evidence, Observation
+from amends.core.release import absence_of_success_final_us
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import TRANSITIONS, ActionKind, Move, Outcome, ParkedCause
 from amends.runtime.asking import Policy, subject_of
@@ -43,6 +44,29 @@ class Looker:
             if proven is not None:
                 drafts.append(Draft(proven, action_id))
             drafts.extend(self._twins(state, action, observation, now))
+            return drafts
+
+        return self.book.record(run_id, decide, epoch=epoch)
+
+    def still_there(self, run_id: str, action_id: str, epoch: int) -> RunState:
+        """Look whether a provisional success stands. One that was revoked is gone without us: before the pivot the run
+        goes back over it, past it a person decides (rule 7).
+        """
+        observation = self.observe(run_id, action_id, epoch, "still_there")
+        if observation is None:
+            return self.book.state(run_id)
+
+        def decide(state: RunState) -> list[Draft]:
+            action = state.actions[action_id]
+            drafts = [Draft(e.ProbeAnswered(purpose="still_there", observation=observation), action_id)]
+            final = absence_of_success_final_us(action)
+            revoked = observation.seen == "absent" and final is not None and self.kit.ledger_now_us(state.run) >= final
+            if observation.seen == "diverged" or (revoked and state.pivot_passed):
+                detail = observation.detail or "the provider has revoked what it had confirmed"
+                return drafts + self.escalations.parked(state, action, ParkedCause.DIVERGED, detail)
+            if revoked:
+                gone = e.CompensationVerified(how="already_gone", observation=observation)
+                drafts.append(Draft(gone, action_id))
             return drafts
 
         return self.book.record(run_id, decide, epoch=epoch)

@@ -13,7 +13,7 @@ from amends.core.schedule import microseconds
 from amends.core.status import TERMINAL_RUNS, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
-from amends.runtime.driving import Driver
+from amends.runtime.driving import REOPENED, Driver
 from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
 from amends.runtime.paging import Pager
@@ -24,6 +24,8 @@ _LIVE = frozenset(s.value for s in RunStatus if s not in TERMINAL_RUNS)
 _DRIVEN = frozenset({RunStatus.RECOVERING.value, RunStatus.COMMITTING.value})
 _PAGE = 200
 _NAP_SECONDS = 0.1
+_STUCK_US = 60_000_000  # every try writes who took the run: a stuck one must not fill the ledger
+_UNSEEN = frozenset({"open"})
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Sweeper:
     pager: Pager
     reopener: Reopener
     stuck: dict[str, str] = field(default_factory=dict[str, str])  # runs that could not be driven, and why
+    again_us: dict[str, int] = field(default_factory=dict[str, int])  # when a stuck run is tried again
 
     def settle(self, session: Session, until_us: int) -> RunState:
         """Drive a run this process holds, page people, let go."""
@@ -58,8 +61,14 @@ class Sweeper:
         state = self.book.state(run_id)
         if state.run.terminal:
             return state
+        if state.run.status is RunStatus.NEEDS_HUMAN:
+            self.reopener.reopen(run_id)
         session = self.claims.take(run_id)
-        self._turn(session, ordered_by)
+        try:
+            self._turn(session, ordered_by)
+        except BaseException:
+            self.claims.release(session)  # nobody else could drive the run while we hold it and do nothing
+            raise
         return self.settle(session, until_us)
 
     def refuse_if_driven(self, state: RunState) -> None:
@@ -107,9 +116,15 @@ class Sweeper:
 
     def _page_again(self) -> None:
         """People are told again until somebody acknowledges (rule 34)."""
-        items = self.kit.journal.rows("escalation", statuses=frozenset({"open"}), active=True, limit=_PAGE)
-        for run_id in dict.fromkeys(item.run_id for item in items):
-            self.pager.page(self.book.state(run_id))
+        after, runs = "", dict[str, None]()
+        while items := self.kit.journal.rows("escalation", statuses=_UNSEEN, active=True, after_key=after, limit=_PAGE):
+            after = items[-1].key.key
+            runs |= dict.fromkeys(item.run_id for item in items)
+        for run_id in runs:
+            try:
+                self.pager.page(self.book.state(run_id))
+            except AmendsError as error:  # the others are paged all the same
+                self.stuck[run_id] = error.message
 
     def _candidates(self) -> list[RunRow]:
         """Live runs with something due, a page at a time."""
@@ -122,14 +137,22 @@ class Sweeper:
         return [run for run in found if self._may_start(run, now)]
 
     def _may_start(self, run: RunRow, now_us: int) -> bool:
-        if self.claims.driving(run.run_id) is not None:
+        if self.claims.driving(run.run_id) is not None or now_us < self.again_us.get(run.run_id, 0):
             return False
         if run.status is RunStatus.NEEDS_HUMAN:
             return self._readable(run) and self.reopener.reopen(run.run_id)
         if run.status is RunStatus.OPEN:
-            grace_over = now_us >= run.updated_us + microseconds(run.resume_grace_seconds)
-            return grace_over and self._readable(run) and not self._at_a_gate(run, now_us)
+            return (
+                now_us >= run.updated_us + self._grace_us(run)
+                and self._readable(run)
+                and not self._at_a_gate(run, now_us)
+            )
         return True
+
+    def _grace_us(self, run: RunRow) -> int:
+        """How long a run waits for a resume. One that recovery has just reopened was left open on purpose (rule 24)."""
+        declared = microseconds(run.resume_grace_seconds)
+        return max(declared, self.kit.lease_us) if run.reason == REOPENED else declared
 
     def _at_a_gate(self, run: RunRow, now_us: int) -> bool:
         """Waiting at a gate needs no lease: the question's expiry is when recovery may begin (rule 29)."""
@@ -152,5 +175,6 @@ class Sweeper:
             return None
         except Exception as error:  # noqa: BLE001 - whatever stops one run, the others go on (rule 16)
             self.stuck[run.run_id] = describe(error)
+            self.again_us[run.run_id] = self.kit.clock.now_us() + _STUCK_US
             return None
         return state if state.run.head > before else None

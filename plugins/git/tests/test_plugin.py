@@ -43,6 +43,15 @@ def test_default_policies_name_every_action_that_may_run(bench):
             assert (f'"{name}"' in text) is (phase != "probe")
 
 
+def test_there_is_no_force(bench):
+    """What a refused push would need is no argument of any capability and no capability: it would be a new one."""
+    shelf = Shelf()
+    plugin.amends_register_capabilities(bench.context(), shelf)
+    named = [c.contract.capability for c in shelf.capabilities]
+    fields = [name for c in shelf.capabilities for name in c.arguments.model_fields]
+    assert [word for word in named + fields if "force" in word] == []
+
+
 def test_doctor_names_what_is_wrong(bench):
     """A remote that does not answer is a problem with a remedy; a sound one shows where its base stands."""
     shelf = Shelf()

@@ -55,6 +55,6 @@ def test_what_no_adapter_offers_cannot_be_called_whatever_was_refused(build):
     world.authorizer.rules = {"git.push": DENY}
     run = world.run()
     run.call("git.push", ARGS)
-    with pytest.raises(UnknownName, match="`git.force_push`"):
+    with pytest.raises(UnknownName, match=r"`git\.force_push`"):
         run.call("git.force_push", ARGS)
     run.fail("nothing was pushed", wait_seconds=60)

@@ -38,7 +38,7 @@ class Snapshot:
     schema: native.SchemaHandle
     actions: Mapping[tuple[str, str], frozenset[tuple[str, str]]]
     policies: tuple[Policy, ...]
-    windows: tuple[windows.Window, ...]
+    windows: tuple[windows.Opening, ...]
     version: str
     effective_digest: str
     sources: Mapping[str, str]
@@ -163,13 +163,13 @@ def _switch_off(sources: Mapping[str, str], policies: list[Policy]) -> tuple[lis
     return [policy for policy in policies if policy.id not in off], findings
 
 
-def _windows(sources: Mapping[str, str]) -> tuple[list[PolicyFinding], tuple[windows.Window, ...]]:
-    """The site's windows replace the baseline's of the same name."""
-    chosen: dict[str, list[windows.Window]] = {}
+def _windows(sources: Mapping[str, str]) -> tuple[list[PolicyFinding], tuple[windows.Opening, ...]]:
+    """The site's windows and calendars replace the baseline's of the same name."""
+    chosen: dict[str, list[windows.Opening]] = {}
     for file in (BASELINE + WINDOWS, SITE + WINDOWS):
         if file not in sources:
             continue
-        named: dict[str, list[windows.Window]] = {}
+        named: dict[str, list[windows.Opening]] = {}
         try:
             for window in windows.parse(sources[file], file):
                 named.setdefault(window.name, []).append(window)

@@ -197,6 +197,7 @@ def _contract(request: AuthorizationRequest) -> JsonMap:
     mode = contract.release.mode if contract.release else "none"
     proven = not contract.needs_drill or _bool(facts.get("proven", False), "contract.proven")
     return {
+        "writes": contract.consequential,
         "proven": proven,
         "reversibility": _entity("Reversibility", _word(facts, "reversibility", contract.reversibility)),
         "audience": _entity("Audience", _word(facts, "audience", contract.readers.audience)),

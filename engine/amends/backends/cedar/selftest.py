@@ -77,6 +77,7 @@ def record(phase: Phase) -> JsonMap:
         },
         "evidence": {"complete": True, "missing": []},
         "contract": {
+            "writes": True,
             "proven": True,
             "reversibility": {"type": f"{CORE}::Reversibility", "id": "compensatable"},
             "audience": {"type": f"{CORE}::Audience", "id": "machine"},

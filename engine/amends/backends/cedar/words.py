@@ -31,6 +31,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
         "the provider's reference belongs to this tenant and run",
         "the provider's reference is not proven to belong to this tenant and run",
     ),
+    "context.contract.writes": ("the call changes something", "the call only reads"),
     "context.contract.proven": ("the undo is proven, or needs no drill", "the undo was never drilled"),
     "context.run.success_verified": ("the run's success check has passed", "the run's success check has not passed"),
     "context.run.policy_changed": (

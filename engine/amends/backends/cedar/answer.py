@@ -78,7 +78,7 @@ def answer(snapshot: Snapshot, question: Question, *, sliced: bool = True) -> An
         return refused
     if raw.allowed:
         return Answer("allow", "", raw.determining, _reasons(cut, raw.determining))
-    if cut.reads_approval:
+    if cut.reads_approval and all(cut.policies[id_].reads_approval for id_ in raw.determining):
         asked = _approvable(asker, raw)
         if asked is not None:
             return asked
@@ -118,11 +118,13 @@ def _approvable(asker: _Asker, base: native.RawAnswer) -> Answer | None:
 
 
 def _ladder(cut: Slice, held: Json) -> Iterator[tuple[int, int]]:
+    """What to ask with, least first; a tier at which no policy could answer otherwise than one below is left out."""
     lowest, people = 1, 1
     if isinstance(held, dict):
         lowest, people = _integer(held, "tier"), _integer(held, "count") + 1
-    for tier in TIERS:
-        if tier >= lowest:
+    within = [tier for tier in TIERS if tier >= lowest]
+    for tier in within:
+        if tier == within[0] or tier in cut.tier_steps:
             yield tier, people
             if cut.counts_approvers and people < TWO_PEOPLE:
                 yield tier, TWO_PEOPLE
@@ -160,6 +162,8 @@ def _sufficient_roles(asker: _Asker, tier: int, people: int) -> tuple[str, ...]:
     every, context = asker.slice.roles, asker.question.context
     if not every or asker.clean_allow(_hypothetical(context, tier, people, ())):
         return ()
+    if len(every) == 1:
+        return every
     alone = tuple(role for role in every if asker.clean_allow(_hypothetical(context, tier, people, (role,))))
     return alone or every
 

@@ -14,6 +14,7 @@ from amends.backends.cedar.bundle import MANIFEST, POLICY, SCHEMA, WINDOWS
 from amends.backends.cedar.findings import PolicyFinding, error
 from amends.backends.cedar.schema import CORE, PHASES
 from amends.backends.cedar.text import guard
+from amends.backends.cedar.tiers import tier_steps
 from amends.backends.cedar.tree import Policy
 from amends.core.errors import ConfigError
 
@@ -29,6 +30,7 @@ class Slice:
     roles: tuple[str, ...]
     reads_approval: bool
     counts_approvers: bool
+    tier_steps: frozenset[int]  # the tiers at which an answer can change
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ def cut(policies: Iterable[Policy]) -> Slice:
         roles=tuple(sorted({role for policy in chosen.values() for role in policy.roles})),
         reads_approval=any(policy.reads_approval for policy in chosen.values()),
         counts_approvers=any(policy.counts_approvers for policy in chosen.values()),
+        tier_steps=tier_steps(chosen.values()),
     )
 
 

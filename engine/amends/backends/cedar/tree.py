@@ -18,6 +18,7 @@ from amends.backends.cedar.text import guard, statements
 ROLE = pst.EntityType("Role", ("Amends",))
 HUMAN = pst.EntityType("Human", ("Amends",))
 ACTION = "Action"
+CONTEXT = "context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class Policy:
     @property
     def reads_approval(self) -> bool:
         """True if a condition looks at `context.approval`, directly or through `context` as a whole."""
-        return any(_names(node, "approval") for node in walk(self.template.clauses))
+        clauses = self.template.clauses
+        return any(_names(node, "approval") for node in walk(clauses)) or passes_on(clauses, CONTEXT)
 
     @property
     def counts_approvers(self) -> bool:
@@ -119,6 +121,24 @@ def walk(node: object) -> Iterator[object]:
         elif is_dataclass(value) and not isinstance(value, type):
             yield value
             todo.extend(getattr(value, field.name) for field in fields(value))
+
+
+def passes_on(node: object, name: str) -> bool:
+    """True if `context`, or the attribute `name`, is used otherwise than to look at one of its attributes."""
+    nodes = list(walk(node))
+    opened = sum(isinstance(one, pst.GetAttr | pst.HasAttr) and _is(one.base, name) for one in nodes)
+    return sum(_is(one, name) for one in nodes) > opened
+
+
+def _is(node: object, name: str) -> bool:
+    """True for the variable or the attribute `name`."""
+    match node:
+        case pst.Var(name=variable):
+            return variable == name
+        case pst.GetAttr(attr=attr):
+            return attr == name
+        case _:
+            return False
 
 
 def _names(node: object, attribute: str) -> bool:

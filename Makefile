@@ -37,8 +37,8 @@ $(VENV)/.editable: $(VENV)/.locked $(PYPROJECTS)
 demo: setup ## kill an agent in mid-run, recover it in another process, and the same run without Amends
 	@$(BIN)/python -m amends.testing.demo $(ARGS)
 
-test: setup ## run every test; ARGS="-k name" narrows
-	@$(BIN)/python -m pytest $(ARGS)
+test: setup ## run every test, on every core; ARGS="-k name" narrows
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
 
 lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from amends.backends.cedar import bundle, lint, native, tree, windows
+from amends.backends.cedar import bundle, doubts, lint, native, tree, windows
 from amends.backends.cedar.bundle import MANIFEST, POLICY, SCHEMA, WINDOWS
-from amends.backends.cedar.findings import PolicyFinding, error
+from amends.backends.cedar.findings import PolicyFinding, error, has_errors, warning
 from amends.backends.cedar.schema import CORE, PHASES
-from amends.backends.cedar.text import guard
+from amends.backends.cedar.text import guard, statements
 from amends.backends.cedar.tiers import tier_steps
 from amends.backends.cedar.tree import Policy
 from amends.core.errors import ConfigError
@@ -90,15 +90,15 @@ def compile_sources(
     kept, found = _switch_off(sources, policies)
     findings += found
     found, opened = _windows(sources)
-    findings += found
-    if schema is None or findings:
+    findings += found + _empty(sources, policies)
+    if schema is None or has_errors(findings):
         return None, findings
     actions = native.action_parents(schema)
-    findings += _phases(actions)
-    if findings:
+    findings += _phases(actions) + doubts.doubtful(policies, schema, _names(actions, opened))
+    if has_errors(findings):
         return None, findings
     digest = bundle.digest(sources)
-    return Snapshot(schema, actions, tuple(kept), opened, version, digest, dict(sources)), []
+    return Snapshot(schema, actions, tuple(kept), opened, version, digest, dict(sources)), findings
 
 
 def _schema(sources: Mapping[str, str]) -> tuple[native.SchemaHandle | None, list[PolicyFinding]]:
@@ -164,6 +164,26 @@ def _switch_off(sources: Mapping[str, str], policies: list[Policy]) -> tuple[lis
         for id_ in sorted(off - may)
     ]
     return [policy for policy in policies if policy.id not in off], findings
+
+
+def _empty(sources: Mapping[str, str], policies: Iterable[Policy]) -> list[PolicyFinding]:
+    """Policy files of people that hold no policy."""
+    full = {policy.file for policy in policies}
+    files = [file for file in sources if file.endswith(POLICY) and file.startswith((PLUGINS, SITE))]
+    return [
+        warning("empty_file", "the file holds no policy", "write one, or remove the file", file=file)
+        for file in files
+        if file not in full and not any(True for _ in statements(sources[file]))
+    ]
+
+
+def _names(
+    actions: Mapping[tuple[str, str], frozenset[tuple[str, str]]], opened: Iterable[windows.Opening]
+) -> doubts.KnownNames:
+    """What strings in conditions may name."""
+    forward = (f"{CORE}::Action", "phase.forward")
+    capabilities = {action[1] for action, ancestors in actions.items() if forward in ancestors}
+    return doubts.KnownNames({window.name for window in opened}, capabilities)
 
 
 def _windows(sources: Mapping[str, str]) -> tuple[list[PolicyFinding], tuple[windows.Opening, ...]]:

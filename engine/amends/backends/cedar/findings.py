@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +32,16 @@ class PolicyFinding:
 def error(code: str, message: str, hint: str, *, file: str = "", line: int = 0, policy_id: str = "") -> PolicyFinding:
     """A finding that keeps the bundle from being used."""
     return PolicyFinding("error", code, file, line, policy_id, message, hint)
+
+
+def warning(code: str, message: str, hint: str, *, file: str = "", line: int = 0, policy_id: str = "") -> PolicyFinding:
+    """A finding that only `amends policy check` speaks of."""
+    return PolicyFinding("warning", code, file, line, policy_id, message, hint)
+
+
+def has_errors(findings: Iterable[PolicyFinding]) -> bool:
+    """True if one of them keeps the bundle from being used."""
+    return any(finding.level == "error" for finding in findings)
 
 
 def refuse(findings: Sequence[PolicyFinding]) -> None:

@@ -76,6 +76,11 @@ def build(policies: Iterable[pst.Template]) -> PolicyHandle:
         raise Malformed(str(problem)) from None
 
 
+def text_of(policy: pst.Template) -> str:
+    """One policy as Cedar text, without its annotations' layout. Raises `Malformed`."""
+    return str(build([policy]))
+
+
 def validate(text: str, schema: SchemaHandle) -> list[tuple[int, str]]:
     """Strict validation: (number of the policy in `text`, what is wrong) for each error."""
     result = _validate(text, schema)

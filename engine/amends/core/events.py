@@ -316,9 +316,12 @@ class ApprovalAsked(Frozen):
     approval_id: str
     phase: Phase
     tier: int
-    roles: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()  # empty: any person of the tier
+    roles_together: bool = False  # it takes all of `roles`, among the people who say yes; else any one of them
     people: int = 1  # how many different people must say yes
     reasons: tuple[str, ...] = ()
+    question: str = ""  # what the asking policies say to people
+    asked_of: tuple[str, ...] = ()  # roles it is addressed to first; no permission
     shown: JsonFields
     digest: str
     content_digest: str = ""  # of what was read when asking; it may have changed since the action was queued

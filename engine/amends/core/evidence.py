@@ -38,6 +38,19 @@ class Observation(Frozen):
     detail: str = ""
 
 
+class ShadowAnswer(Frozen):
+    """What policies without effect would have answered, where that differs from the decision it stands in."""
+
+    of: Literal["policies", "bundle"]  # policies with `@shadow`, or the bundle of `[policies] shadow`
+    verdict: Verdict
+    tier: int = 0
+    policy_ids: tuple[str, ...] = ()
+    policy_version: str
+    effective_digest: str
+    code: str = ""
+    reasons: tuple[str, ...] = ()
+
+
 class Decision(Frozen):
     """One recorded authorization."""
 
@@ -51,10 +64,15 @@ class Decision(Frozen):
     code: str = ""  # e.g. `no_permit`, `forbidden`, `policy_error`
     reasons: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()  # roles that could approve; empty: any person may
+    roles_together: bool = False  # it takes all of `roles`, among the people who approve; else any one of them
     approvers: int = 0  # with `needs_approval`: how many different people must say yes
+    ttl_seconds: float = 0.0  # how long the asking policies let a question wait (`@ttl`); 0: they do not say
+    question: str = ""  # what the asking policies say to people (`@gate`)
+    asked_of: tuple[str, ...] = ()  # roles that the asking policies suggest to ask (`@approver_role`); no permission
     principal: str = ""
     resource: str = ""
     context: dict[str, Json] = Field(default_factory=dict[str, Json])  # non-secret by construction: replayable
+    shadow: tuple[ShadowAnswer, ...] = ()
 
     @property
     def allowed(self) -> bool:

@@ -72,11 +72,12 @@ def _given(row: ApprovalRow, event: e.Event, body: e.ApprovalGiven) -> ApprovalR
             hint="show the item again and ask anew",
         )
     approvers = row.approvers if body.by in row.approvers else (*row.approvers, body.by)
+    roles = tuple(sorted({*row.approver_roles, *body.roles}))
     return row.model_copy(
         update={
-            "status": "approved" if len(approvers) >= row.people else "pending",
+            "status": "approved" if row.complete(approvers, roles) else "pending",
             "approvers": approvers,
-            "approver_roles": tuple(sorted({*row.approver_roles, *body.roles})),
+            "approver_roles": roles,
             "granted_tier": max(row.granted_tier, body.tier),
             "granted_us": event.ts_us,
             "by": body.by,

@@ -5,6 +5,7 @@ Every row can be rebuilt from the events alone; tests compare the two after ever
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -180,8 +181,11 @@ class ApprovalRow(Frozen):
     status: Literal["pending", "approved", "refused", "expired", "voided", "withdrawn", "consumed"] = "pending"
     tier: int
     roles: tuple[str, ...] = ()
+    roles_together: bool = False
     people: int = 1  # how many different people must say yes
     reasons: tuple[str, ...] = ()
+    question: str = ""
+    asked_of: tuple[str, ...] = ()
     shown: JsonFields
     digest: str
     asked_us: int
@@ -194,6 +198,33 @@ class ApprovalRow(Frozen):
     channel: str = ""
     comment: str = ""
     roll_back: bool = False
+
+    @property
+    def who_may(self) -> str:
+        """Who may say yes, in words: `tier 2, finance or operations, 2 people`."""
+        words = [f"tier {self.tier}"]
+        if self.roles:
+            words.append((" and " if self.roles_together else " or ").join(self.roles))
+        if self.people > 1:
+            words.append(f"{self.people} people")
+        return ", ".join(words)
+
+    def covered_by(self, roles: Collection[str]) -> bool:
+        """True if people who hold `roles` between them hold what it takes."""
+        held = set(self.roles) & set(roles)
+        return held == set(self.roles) if self.roles_together or not self.roles else bool(held)
+
+    def helped_by(self, roles: Collection[str]) -> bool:
+        """True if the yes of a person with `roles` completes the approval, brings a role that is still missing, or
+        leaves another person to bring it.
+        """
+        together = {*self.approver_roles, *roles}
+        missing = set(self.roles) - set(self.approver_roles)
+        return self.covered_by(together) or bool(missing & set(roles)) or len(self.approvers) + 1 < self.people
+
+    def complete(self, approvers: Collection[str], roles: Collection[str]) -> bool:
+        """True if the yes of these people, who hold `roles` between them, is the approval that was asked for."""
+        return len(approvers) >= self.people and self.covered_by(roles)
 
 
 class EscalationRow(Frozen):

@@ -57,20 +57,21 @@ class Approvals:
 
     def asked(self, state: RunState, action: ActionRow, decision: Decision, phase: Phase) -> Draft:
         """The question to people about one action, bound to exactly what is shown (rule 30)."""
-        release = action.contract.release
-        ttl = release.approval_ttl_seconds if release else _UNDO_APPROVAL_SECONDS
         now = max(self.kit.clock.now_us(), state.run.ledger_us)
         body = e.ApprovalAsked(
             approval_id=self.kit.ids.new(),
             phase=phase,
             tier=decision.tier or 1,
             roles=decision.roles,
+            roles_together=decision.roles_together,
             people=max(1, decision.approvers),
             reasons=decision.reasons,
+            question=decision.question,
+            asked_of=decision.asked_of,
             shown=shown_to_people(state, action, phase),
             digest=self.policy.binding(state, action, phase),
             content_digest=action.content_digest,
-            expires_us=now + microseconds(ttl),
+            expires_us=now + microseconds(_ttl_seconds(action, decision)),
         )
         return Draft(body, action.action_id)
 
@@ -122,10 +123,10 @@ class Approvals:
                 raise Conflict(f"`{by}` has said yes already", hint="another person has to say yes as well")
             if digest and digest != row.digest:
                 raise Conflict("what you were shown is not what waits now", hint="look at the item again")
-            if person.tier < row.tier or not set(row.roles) <= set(person.roles):
+            if person.tier < row.tier or not row.helped_by(person.roles):
                 raise CallerError(
                     f"`{by}` holds tier {person.tier} and roles {sorted(person.roles)}",
-                    hint=f"it takes tier {row.tier} and roles {sorted(row.roles)}",
+                    hint=f"it takes {row.who_may}",
                 )
             given = e.ApprovalGiven(
                 approval_id=approval_id,
@@ -137,7 +138,7 @@ class Approvals:
                 digest=row.digest,
             )
             drafts = [Draft(given, row.action_id)]
-            if len(row.approvers) + 1 < row.people:
+            if not row.complete({*row.approvers, by}, {*row.approver_roles, *person.roles}):
                 return drafts  # another person has to say yes as well
             drafts += self._approved_compensation(state, row, by)
             return drafts + self.escalations.waking(state, "a person approved", by)
@@ -249,6 +250,14 @@ def shown_to_people(state: RunState, action: ActionRow, phase: Phase) -> dict[st
     if contract.release is not None and contract.release.mode == "gate":
         shown["note"] = "This cannot be taken back: if the run fails later, it stays, is listed and is corrected."
     return shown
+
+
+def _ttl_seconds(action: ActionRow, decision: Decision) -> float:
+    """How long a question waits: as the asking policies say, but never longer than the contract lets a release wait."""
+    release = action.contract.release
+    if release is None:
+        return decision.ttl_seconds or _UNDO_APPROVAL_SECONDS
+    return min(decision.ttl_seconds or release.approval_ttl_seconds, release.approval_ttl_seconds)
 
 
 def _why(decision: Decision) -> str:

@@ -214,6 +214,33 @@ def test_approvals_show_how_they_ended(how, ledger, events, clock):
     assert row["status"] == folded.status == how
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        [("maya", ())],
+        [("maya", ("finance",))],
+        [("maya", ("finance",)), ("noor", ())],
+        [("maya", ("finance",)), ("noor", ("operations",))],
+        [("maya", ()), ("noor", ())],
+    ],
+)
+@pytest.mark.parametrize("people", [1, 2])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("roles", [(), ("finance", "operations")], ids=["any", "roles"])
+def test_an_approval_is_given_when_the_fold_says_so(roles, together, people, given, ledger, events, clock):
+    """With as many people, and as many roles between them, as were asked for."""
+    run = RunBuilder(clock).planned("a").decided()
+    asked = {"tier": 1, "roles": roles, "roles_together": together, "people": people, "shown": {}, "digest": "d"}
+    run.record(e.ApprovalAsked(approval_id="q", phase="forward", expires_us=clock.now_us() + 10**9, **asked))
+    for by, held in given:
+        if run.state.approvals["q"].status == "pending":
+            run.record(e.ApprovalGiven(approval_id="q", by=by, roles=held, tier=1, channel="cli", digest="d"))
+    store(events, run)
+    (row,) = rows(ledger, "FROM approvals")
+    assert row["status"] == run.state.approvals["q"].status
+
+
 def test_escalations_equal_the_fold(ledger, events, clock):
     """From opened over paged and seen to decided."""
     run = RunBuilder(clock).planned("a").intent().lost().escalated()

@@ -7,6 +7,7 @@ from amends.core.contract import Alternative, Contract, Effect, ProbeRule, Reade
 from amends.core.status import Outcome
 from amends.ports.authorizer import AuthorizationRequest, Principal
 from amends.spi import PolicyContribution
+from amends.testing.worlds import World, ledger_faults
 
 RESERVE = Contract(
     capability="partner.reserve",
@@ -151,3 +152,65 @@ def site(tmp_path):
         return tmp_path
 
     return written
+
+
+IDLE = '@id("site:idle") @reason("says nothing") forbid (principal is Amends::Human, action, resource) when { false };'
+
+
+def defaults_of(contract):
+    """Permits for everything a contract brings, as an adapter's defaults."""
+    adapter, name = contract.capability.split(".")
+    texts = []
+    for action, phase in contract.action_names().items():
+        if phase in {"probe", "correct"}:
+            continue
+        who = "principal is Amends::Agent" if phase == "forward" else "principal"
+        texts.append(
+            f"""@id("{adapter}:{action.split(".", 1)[1].replace(".", "-").replace("_", "-")}")
+            @reason("{name} is permitted, {phase}")
+            permit ({who}, action == {contract.namespace}::Action::"{action}", resource);"""
+        )
+    return "\n".join(texts)
+
+
+@pytest.fixture
+def cedar_world(tmp_path):
+    """Worlds whose policy is real Cedar: the baseline, defaults of an adapter `shop`, and a site's rules. `load` reads
+    another site bundle for `authorizer.adopt`. Every test ends with a sound ledger.
+    """
+    worlds = []
+
+    def written(policies, label, files):
+        folder = tmp_path / f"bundle-{label}-{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        (folder / "bundle.toml").write_text(f'label = "{label}"\n', encoding="utf-8")
+        (folder / "site.cedar").write_text(policies, encoding="utf-8")
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return folder
+
+    class CedarWorld(World):
+        def defaults(self):
+            return "\n".join(defaults_of(capability.contract) for capability in self.capabilities)
+
+        def load(self, policies, label="1.0.0", **files):
+            """An authorizer over this site's bundle."""
+            return CedarAuthorizer.load(
+                contracts=[capability.contract for capability in self.capabilities],
+                contributions={"shop": PolicyContribution(policies={"default.cedar": self.defaults()})},
+                site_bundle=written(policies, label, files),
+                known_labels={},
+            )
+
+    def made(*capabilities, site=IDLE, label="1.0.0", people=None):
+        world = CedarWorld(*capabilities)
+        world.authorizer = world.load(site, label)
+        worlds.append(world)
+        world.engine(**({"people": people} if people else {}))
+        return world
+
+    yield made
+    for world in worlds:
+        faults = ledger_faults(world.journal)
+        world.close()
+        assert faults == []

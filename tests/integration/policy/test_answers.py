@@ -185,7 +185,7 @@ def test_laws_of_the_three_answers(authorizer, ask, contracts):
         strongest = approval(request, approvers=("a", "b"), roles=("finance", "operations"), tier=3)
         with_approval = authorizer.decide(replace(request, approval=strongest)).verdict
         assert with_approval == ("deny" if decision.verdict == "deny" else "allow")
-        question = authorizer._question(request, authorizer._snapshot)
+        question = authorizer._question(request, authorizer.active)
         whole = answer(authorizer._snapshot, question, sliced=False)
         assert (whole.verdict, whole.policy_ids, whole.tier) == (decision.verdict, decision.policy_ids, decision.tier)
     assert verdicts == {"allow", "deny", "needs_approval"}

@@ -34,7 +34,7 @@ def test_raw_cedar_really_allows_that(load, site, ask):
     """The control: with the same policies and facts, plain Cedar says allow."""
     authorizer = load(site_bundle=site(FAILING_FORBID))
     request = ask()
-    question = authorizer._question(replace(request, run={**request.run, "attempt": 4}), authorizer._snapshot)
+    question = authorizer._question(replace(request, run={**request.run, "attempt": 4}), authorizer.active)
     cut = authorizer._snapshot.slice(question.action_key)
     entities = native.parse_entities(question.entities, authorizer._snapshot.schema)
     request = {**question.uids, "context": question.context}

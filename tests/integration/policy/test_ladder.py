@@ -61,7 +61,7 @@ def test_answers_are_those_of_asking_with_everything(load, ask, condition, held)
         facts = ApprovalFacts(("maya",), ("sales",), max(held, 1), request.now_us, request.now_us + 1_000_000)
         request = replace(request, approval=facts)
     snapshot = authorizer._snapshot
-    question = authorizer._question(request, snapshot)
+    question = authorizer._question(request, authorizer.active)
     if held == 0:
         approval = {**question.context["approval"], "tier": 0}
         question = from_record({**question.record, "approval": approval})

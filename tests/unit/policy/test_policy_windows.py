@@ -147,9 +147,12 @@ def test_wrong_calendar_names_file_and_key(keys, words):
     assert "windows.toml" in caught.value.message
 
 
-def test_calendar_without_a_range_and_window_that_ends_first_are_refused():
-    """Neither could ever be open."""
-    with pytest.raises(ConfigError, match="range"):
-        parse('[[calendar]]\nname = "freeze"\ntime_zone = "UTC"\nrange = []\n', "windows.toml")
+def test_calendar_without_a_range_is_never_open():
+    """So a name can be kept, ready for the next freeze."""
+    assert open_names(freeze(), us(2026, 12, 24)) == ()
+
+
+def test_window_that_ends_before_it_begins_is_refused():
+    """It could never be open."""
     with pytest.raises(ConfigError, match="`last_day` comes before"):
         one(first_day="2026-05-04", last_day="2026-05-03")

@@ -8,12 +8,13 @@ that is not a clean allow is a deny: an evaluation error, no decision, an allow 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from amends.backends.cedar import native
 from amends.backends.cedar.compile import Slice, Snapshot
 from amends.backends.cedar.question import Question, stamp
+from amends.backends.cedar.tree import Policy
 from amends.backends.cedar.windows import EPOCH
 from amends.core.canonical import Json, JsonMap
 from amends.core.evidence import Verdict
@@ -42,6 +43,10 @@ class Answer:
     tier: int = 0
     approvers: int = 0
     roles: tuple[str, ...] = ()
+    roles_together: bool = False
+    ttl_seconds: float = 0.0
+    question: str = ""
+    asked_of: tuple[str, ...] = ()
     errors: int = 0
 
 
@@ -112,9 +117,24 @@ def _approvable(asker: _Asker, base: native.RawAnswer) -> Answer | None:
             continue
         gating = set(base.determining) | {id_ for id_ in raw.determining if cut.policies[id_].reads_approval}
         ids = tuple(sorted(gating))
-        roles = _sufficient_roles(asker, tier, people)
-        return Answer("needs_approval", APPROVAL_NEEDED, ids, _reasons(cut, ids), tier, people, roles)
+        roles, together = _sufficient_roles(asker, tier, people)
+        return _asking(
+            Answer("needs_approval", APPROVAL_NEEDED, ids, _reasons(cut, ids), tier, people, roles, together),
+            [cut.policies[id_] for id_ in ids],
+        )
     return None
+
+
+def _asking(found: Answer, policies: Sequence[Policy]) -> Answer:
+    """With what the asking policies' annotations say: text and defaults, which permit nothing. The shortest `@ttl`
+    counts.
+    """
+    return replace(
+        found,
+        ttl_seconds=min((policy.ttl_seconds for policy in policies if policy.ttl_seconds), default=0.0),
+        question="; ".join(dict.fromkeys(policy.gate for policy in policies if policy.gate)),
+        asked_of=tuple(sorted({policy.approver_role for policy in policies if policy.approver_role})),
+    )
 
 
 def _ladder(cut: Slice, held: Json) -> Iterator[tuple[int, int]]:
@@ -157,15 +177,22 @@ def _now(context: Mapping[str, Json]) -> datetime:
     return datetime.fromisoformat(str(time["now"])) if isinstance(time, dict) else EPOCH
 
 
-def _sufficient_roles(asker: _Asker, tier: int, people: int) -> tuple[str, ...]:
-    """Roles of which any one lets its holder approve; empty: any person may; all, if only several together do."""
+def _sufficient_roles(asker: _Asker, tier: int, people: int) -> tuple[tuple[str, ...], bool]:
+    """Roles of which any one is enough; empty: any person may. If only several are enough: the fewest, and True."""
     every, context = asker.slice.roles, asker.question.context
     if not every or asker.clean_allow(_hypothetical(context, tier, people, ())):
-        return ()
+        return (), False
     if len(every) == 1:
-        return every
+        return every, False
     alone = tuple(role for role in every if asker.clean_allow(_hypothetical(context, tier, people, (role,))))
-    return alone or every
+    if alone:
+        return alone, False
+    together = every
+    for role in every:
+        fewer = tuple(other for other in together if other != role)
+        if asker.clean_allow(_hypothetical(context, tier, people, fewer)):
+            together = fewer
+    return together, True
 
 
 def _reasons(cut: Slice, ids: Sequence[str]) -> tuple[str, ...]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from amends import _resources
-from amends.backends.cedar import bundle, schema, selftest, windows
+from amends.backends.cedar import bundle, schema, selftest, shadowing, windows
 from amends.backends.cedar.answer import ENGINE_ERROR, REQUEST_REJECTED, Answer, answer, deny
 from amends.backends.cedar.bundle import Bundle
 from amends.backends.cedar.compile import BASELINE, GENERATED, PLUGINS, SITE, Snapshot, compile_sources
 from amends.backends.cedar.findings import refuse
 from amends.backends.cedar.question import Question, RequestRejected, from_record, from_request
 from amends.backends.cedar.schema import Vocabulary
+from amends.backends.cedar.shadowing import Shadow
 from amends.backends.cedar.worker import Worker
 from amends.core.canonical import Json
 from amends.core.contract import Contract, namespace_of
@@ -33,12 +35,20 @@ class Collected:
     owned: Mapping[str, Collection[str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Active:
+    """Everything one decision is made from: read once, swapped as a whole."""
+
+    snapshot: Snapshot
+    vocabulary: Vocabulary
+    shadows: tuple[Shadow, ...] = ()
+
+
 class CedarAuthorizer:
     """Implements `amends.ports.authorizer.Authorizer`. Safe to share between threads; one decision, one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, vocabulary: Vocabulary, worker: Worker) -> None:
-        self._snapshot = snapshot
-        self._vocabulary = vocabulary
+    def __init__(self, active: Active, worker: Worker) -> None:
+        self.active = active
         self._worker = worker
 
     @classmethod
@@ -61,35 +71,66 @@ class CedarAuthorizer:
         collected = collect(contracts, contributions, site, owned_prefixes or {})
         worker = Worker()
         snapshot = worker.run(lambda: _compile(collected))
-        return cls(snapshot, collected.vocabulary, worker)
+        return cls(Active(snapshot, collected.vocabulary, shadowing.of_annotations(snapshot)), worker)
+
+    def adopt(self, candidate: CedarAuthorizer) -> None:
+        """Decide as `candidate` would from now on; decisions under way end under what they began with. A shadow
+        bundle stays.
+        """
+        kept = tuple(shadow for shadow in self.active.shadows if shadow.of == "bundle")
+        own = tuple(shadow for shadow in candidate.active.shadows if shadow.of == "policies")
+        self.active = replace(candidate.active, shadows=(*own, *kept))
+
+    def shadow_with(self, candidate: CedarAuthorizer | None) -> None:
+        """Ask the policies of `candidate` beside the active ones, without effect; None: no other bundle."""
+        own = tuple(shadow for shadow in self.active.shadows if shadow.of == "policies")
+        others = () if candidate is None else (Shadow("bundle", candidate.active.snapshot),)
+        self.active = replace(self.active, shadows=(*own, *others))
 
     def decide(self, request: AuthorizationRequest) -> Decision:
-        """One recorded authorization. Never raises: whatever goes wrong is a deny that says what."""
-        snapshot = self._snapshot
+        """One recorded authorization. Never raises: whatever goes wrong is a deny that says what. What shadows would
+        have answered is noted where it differs.
+        """
+        active = self.active
+        snapshot = active.snapshot
         question: Question | None = None
         try:
-            question = self._question(request, snapshot)
+            question = self._question(request, active)
             found = self._worker.run(lambda: answer(snapshot, question))
         except RequestRejected as problem:
             found = deny(REQUEST_REJECTED, str(problem))
         except Exception as problem:  # noqa: BLE001 - a defect of ours must deny, too
             found = deny(ENGINE_ERROR, f"the policy engine failed ({type(problem).__name__})")
-        return _decision(request, found, question, snapshot)
+        decision = _decision(request, found, question, snapshot)
+        if not active.shadows or question is None:
+            return decision
+        notes = self._worker.run(lambda: shadowing.notes(active.shadows, question, found, request.now_us))
+        return decision.model_copy(update={"shadow": notes}) if notes else decision
 
     def bundle(self) -> PolicyBundle:
         """What is in force, with all sources."""
-        snapshot = self._snapshot
-        return PolicyBundle(snapshot.version, snapshot.effective_digest, snapshot.sources)
+        return _bundle_of(self.active.snapshot)
+
+    def shadow_bundle(self) -> PolicyBundle | None:
+        """The bundle that is asked beside it, if there is one."""
+        found = [shadow.snapshot for shadow in self.active.shadows if shadow.of == "bundle"]
+        return _bundle_of(found[0]) if found else None
 
     def permits(self, namespace: str, action: str) -> tuple[str, ...]:
         """The ids of the permits whose scope can match this policy action; empty if there is no such action."""
-        if (namespace, action) not in self._vocabulary.actions:
+        active = self.active
+        if (namespace, action) not in active.vocabulary.actions:
             return ()
-        chosen = self._worker.run(lambda: self._snapshot.slice((f"{namespace}::Action", action)))
+        chosen = self._worker.run(lambda: active.snapshot.slice((f"{namespace}::Action", action)))
         return tuple(sorted(policy.id for policy in chosen.policies.values() if policy.effect == "permit"))
 
-    def _question(self, request: AuthorizationRequest, snapshot: Snapshot) -> Question:
-        declared = self._vocabulary.actions.get((request.contract.namespace, request.action))
+    @property
+    def _snapshot(self) -> Snapshot:
+        return self.active.snapshot
+
+    def _question(self, request: AuthorizationRequest, active: Active) -> Question:
+        snapshot = active.snapshot
+        declared = active.vocabulary.actions.get((request.contract.namespace, request.action))
         if declared is None:
             raise RequestRejected(f"the policy action `{request.action}` does not exist here")
         try:
@@ -97,6 +138,10 @@ class CedarAuthorizer:
         except OverflowError:
             raise RequestRejected("the time of the request is out of range") from None
         return from_request(request, declared, open_windows, snapshot.version)
+
+
+def _bundle_of(snapshot: Snapshot) -> PolicyBundle:
+    return PolicyBundle(snapshot.version, snapshot.effective_digest, snapshot.sources)
 
 
 def collect(
@@ -144,8 +189,7 @@ def rederive(decision: Decision, recorded: PolicyBundle) -> Decision:
             "effective_digest": snapshot.effective_digest,
             "code": found.code,
             "reasons": found.reasons,
-            "roles": found.roles,
-            "approvers": found.approvers,
+            **_who(found),
         }
     )
 
@@ -171,12 +215,32 @@ def _decision(request: AuthorizationRequest, found: Answer, question: Question |
         effective_digest=snapshot.effective_digest,
         code=found.code,
         reasons=found.reasons,
-        roles=found.roles,
-        approvers=found.approvers,
+        **_who(found),
         principal=f"{request.principal.type}:{request.principal.id}",
         resource=f"{request.resource_type}:{request.resource_id}",
         context=context,
     )
+
+
+class _Who(TypedDict):
+    roles: tuple[str, ...]
+    roles_together: bool
+    approvers: int
+    ttl_seconds: float
+    question: str
+    asked_of: tuple[str, ...]
+
+
+def _who(found: Answer) -> _Who:
+    """Who may approve, who is asked, and for how long."""
+    return {
+        "roles": found.roles,
+        "roles_together": found.roles_together,
+        "approvers": found.approvers,
+        "ttl_seconds": found.ttl_seconds,
+        "question": found.question,
+        "asked_of": found.asked_of,
+    }
 
 
 def _lf(text: str) -> str:

@@ -44,6 +44,7 @@ class Snapshot:
     version: str
     effective_digest: str
     sources: Mapping[str, str]
+    shadow: tuple[Policy, ...] = ()  # `@shadow`: asked beside, without effect
     _slices: dict[tuple[str, str], Slice] = field(default_factory=dict[tuple[str, str], Slice])
 
     def slice(self, action: tuple[str, str]) -> Slice:
@@ -98,7 +99,9 @@ def compile_sources(
     if has_errors(findings):
         return None, findings
     digest = bundle.digest(sources)
-    return Snapshot(schema, actions, tuple(kept), opened, version, digest, dict(sources)), findings
+    active = tuple(policy for policy in kept if not policy.shadow)
+    shadow = tuple(policy for policy in kept if policy.shadow)
+    return Snapshot(schema, actions, active, opened, version, digest, dict(sources), shadow), findings
 
 
 def _schema(sources: Mapping[str, str]) -> tuple[native.SchemaHandle | None, list[PolicyFinding]]:

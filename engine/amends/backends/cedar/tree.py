@@ -5,6 +5,8 @@ Cedar numbers text policies and ignores `@id`; after the renaming, answers carry
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import cast
@@ -19,6 +21,8 @@ ROLE = pst.EntityType("Role", ("Amends",))
 HUMAN = pst.EntityType("Human", ("Amends",))
 ACTION = "Action"
 CONTEXT = "context"
+_DURATION = re.compile(r"(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?(?:(\d{1,6})ms)?")
+_UNIT_SECONDS = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,26 @@ class Policy:
     line: int
     number: int  # position in its file, from 0
     template: pst.Template
+
+    @property
+    def shadow(self) -> bool:
+        """True for `@shadow`: asked beside the others, without effect."""
+        return "shadow" in self.template.annotations
+
+    @property
+    def gate(self) -> str:
+        """What the author says to people who are asked because of this policy; permits nothing."""
+        return self.template.annotations.get("gate", "")
+
+    @property
+    def approver_role(self) -> str:
+        """The role that the author suggests to ask first; permits nothing."""
+        return self.template.annotations.get("approver_role", "")
+
+    @property
+    def ttl_seconds(self) -> float:
+        """How long a question may wait that this policy asks; 0: it does not say."""
+        return seconds(self.template.annotations.get("ttl", "")) or 0.0
 
     @property
     def roles(self) -> frozenset[str]:
@@ -103,6 +127,17 @@ def parse(text: str, file: str) -> tuple[list[Policy], list[PolicyFinding]]:
         if not id_:
             findings.append(error("no_id", "policy has no `@id`", 'add @id("…")', file=file, line=line))
         reason = template.annotations.get("reason", "")
+        if "ttl" in template.annotations and not seconds(template.annotations["ttl"]):
+            findings.append(
+                error(
+                    "bad_ttl",
+                    f"`@ttl({json.dumps(template.annotations['ttl'])})` is no time",
+                    'write it as Cedar writes durations: @ttl("2h"), @ttl("1d12h")',
+                    file=file,
+                    line=line,
+                    policy_id=id_,
+                )
+            )
         policies.append(
             Policy(id_, template.effect, reason, file, line, number, replace(template, id=id_ or f"{file}#{number}"))
         )
@@ -121,6 +156,15 @@ def walk(node: object) -> Iterator[object]:
         elif is_dataclass(value) and not isinstance(value, type):
             yield value
             todo.extend(getattr(value, field.name) for field in fields(value))
+
+
+def seconds(text: str) -> float | None:
+    """The length of a duration as Cedar writes it (`1d2h3m4s5ms`); None if it is none, or not longer than nothing."""
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return None
+    found = sum(int(number or 0) * unit for number, unit in zip(match.groups(), _UNIT_SECONDS, strict=True))
+    return found or None
 
 
 def passes_on(node: object, name: str) -> bool:

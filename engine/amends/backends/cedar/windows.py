@@ -137,9 +137,9 @@ class Range(_Timed):
 
 
 class Calendar(_Named):
-    """One `[[calendar]]`: a name that is open in each of its ranges, such as a freeze."""
+    """One `[[calendar]]`: a name that is open in each of its ranges, such as a freeze; without any, never."""
 
-    ranges: tuple[Range, ...] = Field(alias="range", min_length=1)
+    ranges: tuple[Range, ...] = Field(default=(), alias="range")
 
     def open_at(self, moment: datetime) -> bool:
         """True if the aware `moment` lies in one of the ranges."""

@@ -39,7 +39,7 @@ def list_items(session: Session) -> None:
 
 
 def _approval(row: ApprovalRow) -> tuple[object, ...]:
-    who = f"tier {row.tier} {'/'.join(row.roles)}".strip()
+    who = row.who_may
     what = f"{row.shown.get('action')} on {row.shown.get('resource')}"
     return row.approval_id, f"approval ({row.phase})", row.run_id, what, who, moment(row.expires_us), "approve, reject"
 
@@ -79,7 +79,10 @@ def _show_approval(output: Output, row: ApprovalRow) -> None:
             "approval": row.approval_id,
             "run": row.run_id,
             "asked": f"{moment(row.asked_us)}, expires {moment(row.expires_us)}: nothing happens then",
-            "who may": f"tier {row.tier} {', '.join(row.roles)}".strip(),
+            "who may": row.who_may,
+            "said yes": ", ".join(row.approvers) or "nobody yet",
+            "asked of": ", ".join(row.asked_of) or "anybody who may",
+            "question": row.question,
             "why": "; ".join(row.reasons),
             "digest": row.digest,
         }

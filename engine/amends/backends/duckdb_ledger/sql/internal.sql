@@ -8,6 +8,13 @@ CREATE OR REPLACE MACRO internal.moment(us) AS
   CASE WHEN TRY_CAST(us AS BIGINT) BETWEEN 0 AND 253402300799999999 THEN make_timestamp(TRY_CAST(us AS BIGINT)) END;
 CREATE OR REPLACE MACRO internal.seconds(from_us, until_us) AS CASE WHEN until_us < from_us THEN 0 ELSE until_us - from_us END / 1e6;
 
+-- True if these people, who hold these roles between them, are all that a question asks for (an `approval_asked` payload).
+CREATE OR REPLACE MACRO internal.approved(payload, approvers, held) AS
+  len(approvers) >= coalesce(TRY_CAST(internal.text(payload, '$.people') AS BIGINT), 1)
+  AND (coalesce(len(internal.texts(payload, '$.roles')), 0) = 0
+    OR CASE internal.text(payload, '$.roles_together') WHEN 'true' THEN list_has_all(held, internal.texts(payload, '$.roles'))
+      ELSE list_has_any(held, internal.texts(payload, '$.roles')) END);
+
 -- The time ages are counted to: the clock of the engine that asks; elsewhere the database's own.
 CREATE OR REPLACE MACRO internal.as_of_us() AS coalesce(getvariable('as_of_us'), epoch_us(now()));
 

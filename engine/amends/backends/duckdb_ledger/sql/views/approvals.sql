@@ -6,6 +6,7 @@ WITH steps AS (
 folded AS (
   SELECT approval_id, arg_max(kind, seq) AS last_kind, arg_max(payload, seq) AS last_payload,
     list(internal.text(payload, '$.by') ORDER BY seq) FILTER (kind = 'approval_given') AS approvers,
+    flatten(list(internal.texts(payload, '$.roles')) FILTER (kind = 'approval_given')) AS held_roles,
     max(TRY_CAST(internal.text(payload, '$.tier') AS BIGINT)) FILTER (kind = 'approval_given') AS granted_tier,
     min(ts_us) FILTER (kind = 'approval_given') AS given_us, min(ts_us) FILTER (kind = 'approval_closed') AS closed_us,
     min(ts_us) FILTER (kind = 'intent_recorded') AS used_us,
@@ -14,7 +15,8 @@ folded AS (
 )
 SELECT a.approval_id, a.run_id, a.action_id, a.tenant, a.workflow, a.capability, a.system, a.provider,
   internal.text(a.payload, '$.phase') AS phase,
-  CASE f.last_kind WHEN 'approval_asked' THEN 'pending' WHEN 'approval_given' THEN 'approved'
+  CASE f.last_kind WHEN 'approval_asked' THEN 'pending'
+    WHEN 'approval_given' THEN if(internal.approved(a.payload, f.approvers, f.held_roles), 'approved', 'pending')
     WHEN 'intent_recorded' THEN 'consumed' ELSE internal.text(f.last_payload, '$.how') END AS status,
   TRY_CAST(internal.text(a.payload, '$.tier') AS BIGINT) AS tier, internal.texts(a.payload, '$.roles') AS roles,
   internal.texts(a.payload, '$.reasons') AS reasons, internal.text(a.payload, '$.digest') AS shown_digest,

@@ -61,10 +61,12 @@ def digest(sources: Mapping[str, str]) -> str:
 
 
 def read(folder: Path) -> Bundle:
-    """The bundle in `folder`. Raises `ConfigError` naming the file: no manifest, no policy, not UTF-8, too large."""
+    """The bundle in `folder`. Raises `ConfigError` naming the file: no manifest, no policy, not UTF-8, too large, or a
+    link to a folder.
+    """
     sources: dict[str, str] = {}
     tests: dict[str, str] = {}
-    findings: list[PolicyFinding] = []
+    findings = _linked_folders(folder)
     for path, file in _files(folder):
         text = _read(path, file)
         if isinstance(text, PolicyFinding):
@@ -122,6 +124,17 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
         if len(found) > MAX_FILES:
             raise ConfigError(f"policy bundle `{folder}` has more than {MAX_FILES} files", hint="name the right folder")
     yield from sorted(found, key=lambda item: item[1])
+
+
+def _linked_folders(folder: Path) -> list[PolicyFinding]:
+    """A link to a folder is not entered (it may lead round in a circle), and what lies behind it is not left out."""
+    hint = "remove the link, and copy the files that belong to the bundle"
+    return [
+        error("linked_folder", "a link to a folder is not entered", hint, file=path.relative_to(folder).as_posix())
+        for root, folders, _ in os.walk(folder)
+        for path in (Path(root) / name for name in sorted(folders))
+        if path.is_symlink() and not path.relative_to(folder).as_posix().startswith(".")
+    ]
 
 
 def _read(path: Path, file: str) -> str | PolicyFinding:

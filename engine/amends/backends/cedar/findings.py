@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
-from amends.core.errors import ConfigError
+from amends.core.errors import AmendsError, ConfigError
 
 SHOWN = 5  # errors in one message; all are in its data
 
@@ -42,6 +42,14 @@ def warning(code: str, message: str, hint: str, *, file: str = "", line: int = 0
 def has_errors(findings: Iterable[PolicyFinding]) -> bool:
     """True if one of them keeps the bundle from being used."""
     return any(finding.level == "error" for finding in findings)
+
+
+def findings_of(problem: AmendsError) -> list[PolicyFinding]:
+    """The findings that `refuse` put into an error; of any other error, itself."""
+    listed = problem.data.get("findings")
+    if isinstance(listed, list):
+        return [PolicyFinding(level="error", **one) for one in cast("list[dict[str, Any]]", listed)]
+    return [error(problem.code, problem.message, problem.hint, file=str(problem.data.get("file", "")))]
 
 
 def refuse(findings: Sequence[PolicyFinding]) -> None:

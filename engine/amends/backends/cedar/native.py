@@ -81,6 +81,14 @@ def text_of(policy: pst.Template) -> str:
     return str(build([policy]))
 
 
+def format_policies(text: str, *, line_width: int) -> str:
+    """`text` in the formatter's layout, comments kept. Raises `Malformed`."""
+    try:
+        return cedarpy.format_policies(text, line_width=line_width)
+    except _PARSE_ERRORS as problem:
+        raise Malformed(str(problem)) from None
+
+
 def validate(text: str, schema: SchemaHandle) -> list[tuple[int, str]]:
     """Strict validation: (number of the policy in `text`, what is wrong) for each error."""
     result = _validate(text, schema)

@@ -14,7 +14,7 @@ from amends.backends.cedar.answer import Answer, answer
 from amends.backends.cedar.authorizer import Collected, collect
 from amends.backends.cedar.compile import SITE, Snapshot, compile_sources
 from amends.backends.cedar.coverage import Coverage, CoverageRecorder
-from amends.backends.cedar.findings import PolicyFinding, error
+from amends.backends.cedar.findings import PolicyFinding, findings_of
 from amends.backends.cedar.question import Question, RequestRejected
 from amends.backends.cedar.testfile import Exactly, PolicyTest
 from amends.backends.cedar.worker import Worker
@@ -133,12 +133,6 @@ def loaded(collected: Collected) -> Snapshot:
         problems = "; ".join(str(finding) for finding in findings if finding.level == "error")
         raise ConfigError(f"the policies do not load: {problems}", hint="run `amends policy check`")
     return snapshot
-
-
-def findings_of(problem: AmendsError) -> list[PolicyFinding]:
-    """The findings behind an error: those it names, else itself."""
-    file = problem.data.get("file", "")
-    return [error(problem.code, problem.message, problem.hint, file=str(file))]
 
 
 def run_files(

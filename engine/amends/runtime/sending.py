@@ -109,10 +109,10 @@ class Sending:
     def _write(self, session: Session, action_id: str, attempt: int, body: e.OutcomeRecorded) -> RunState:
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
-            if any((known.at_us, known.code) == (body.evidence.at_us, body.evidence.code) for known in action.evidence):
-                return []  # it was written, and only the acknowledgement was lost
             if action.status is _S.RUNNING and action.attempt == attempt:
                 return [Draft(body, action_id)]
+            if any((known.at_us, known.code) == (body.evidence.at_us, body.evidence.code) for known in action.evidence):
+                return []  # it was written, and only the acknowledgement was lost
             return self._listener.heard(state, action, outcomes.late(_of_attempt(body, action, attempt)))
 
         try:

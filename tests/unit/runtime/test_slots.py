@@ -172,3 +172,13 @@ def test_no_more_calls_of_a_capability_than_its_contract_allows(build):
         assert run.call("shop.reserve", {"name": "o-2"}, required=False).status is ActionStatus.DENIED
         assert run.call("shop.reserve", {"name": "o-1"}).repeated
     assert world.system.count() == 2
+
+
+def test_the_same_answer_to_two_attempts_in_one_moment_is_two_outcomes(build):
+    """Rule 5: an attempt is settled by its own answer, however much it looks like the one before."""
+    world = build(keyed())
+    world.system.tell("shop.reserve", "do", "busy", "busy")
+    with world.run() as run:
+        run.call("shop.reserve", ARGS)
+        assert run.call("shop.reserve", ARGS).status is ActionStatus.FAILED
+        assert run.call("shop.reserve", ARGS).ok

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from amends.core.contract import Alternative
 from amends.core.status import ActionKind, ActionStatus, Outcome
 from amends.testing.worlds import (
+    QUICK,
     World,
     corrector,
     gate,
@@ -21,13 +22,7 @@ from amends.testing.worlds import (
     visible,
 )
 
-COUNTING = ProbeRule(
-    strength="list",
-    schedule_seconds=(0.0, 1.0, 4.0),
-    deadline_seconds=15.0,
-    absent_final_after_seconds=10.0,
-    counts=True,
-)
+COUNTING = QUICK.model_copy(update={"counts": True})
 MAKES = {
     "shop.reserve": keyed(),
     "shop.list": probeable(),

@@ -322,7 +322,7 @@ def _posting(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
                 verb, action.action_id, "post_again", due_us=due if verb == "wait" else None, place=action.place
             )
         case _S.FAILED:
-            return _escalate(action, ParkedCause.UNDO_FAILED, "correction_undeliverable", place=action.place)
+            return _escalate(action, ParkedCause.NOT_DELIVERED, "correction_undeliverable", place=action.place)
         case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:
             return _approval(state, action, facts) or Step("correct", action.action_id, "post", place=action.place)
         case _:

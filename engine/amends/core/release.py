@@ -295,7 +295,7 @@ def _failed(state: RunState, item: ActionRow, facts: Facts) -> Step | None:
     if not state.pivot_passed:
         return Step("turn_back", item.action_id, "first_release_failed")
     code = item.error.code if item.error else ""
-    return Step("escalate", item.action_id, "release_refused", {"code": code}, cause=ParkedCause.UNDO_FAILED)
+    return Step("escalate", item.action_id, "release_refused", {"code": code}, cause=ParkedCause.NOT_DELIVERED)
 
 
 def outcome_open(action: ActionRow) -> bool:

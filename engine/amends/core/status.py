@@ -76,6 +76,7 @@ class ParkedCause(StrEnum):
     UNREGISTERED = "unregistered"
     ADAPTER_UNAVAILABLE = "adapter_unavailable"
     POLICY_CHANGED = "policy_changed"
+    NOT_DELIVERED = "not_delivered"  # a release past the pivot, or a correction, that the other side refused
 
 
 class Move(StrEnum):

@@ -24,6 +24,7 @@ CHOICES: dict[ParkedCause, tuple[str, ...]] = {
     ParkedCause.UNDO_FAILED: ("compensate", "already_undone", "accept_as_is", "abandon"),
     ParkedCause.UNREGISTERED: ("already_undone", "accept_as_is", "abandon"),
     ParkedCause.ADAPTER_UNAVAILABLE: ("look_again", "compensate", "already_undone", "accept_as_is", "abandon"),
+    ParkedCause.NOT_DELIVERED: ("it_happened", "accept_as_is", "abandon"),
     ParkedCause.POLICY_CHANGED: ("compensate", "look_again", "accept_as_is", "withdraw", "abandon"),
 }
 _ON_THE_WAY = {RunStatus.OPEN: (RunStatus.RECOVERING,), RunStatus.COMMITTING: (RunStatus.NEEDS_HUMAN,)}
@@ -240,6 +241,7 @@ def _proposed(cause: str) -> str:
         "undo_failed": "undo it by hand, or accept it",
         "unregistered": "no inverse is registered: undo it by hand, or accept it",
         "adapter_unavailable": "bring the adapter back, then look again",
+        "not_delivered": "deliver it yourself and say where, or leave it out",
         "policy_changed": "the policy changed since: decide under the new one",
         "unregistered_inverse": "check what the agent wanted to take back; nothing was sent",
     }

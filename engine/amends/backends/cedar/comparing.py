@@ -61,7 +61,7 @@ def compare(before: Snapshot, after: Snapshot) -> Comparison:
             found.append(_change("removed" if b is None else "added", a, b, before, after))
         elif old.policies[id_] != new.policies[id_]:
             found.append(_change("changed", a, b, before, after))
-        elif _source(a, before) != _source(b, after):
+        elif source_of(a, before) != source_of(b, after):
             found.append(_change("reworded", a, b, before, after))
     return Comparison(
         policies=tuple(sorted(found, key=lambda change: (CHANGES.index(change.change), change.policy_id))),
@@ -87,8 +87,8 @@ def _change(change: Change, before: Policy | None, after: Policy | None, old: Sn
     if shown is None:
         raise ValueError("a change of no policy")
     lines = difflib.unified_diff(
-        _source(before, old).splitlines() if before else [],
-        _source(after, new).splitlines() if after else [],
+        source_of(before, old).splitlines() if before else [],
+        source_of(after, new).splitlines() if after else [],
         lineterm="",
         n=2,
     )
@@ -97,7 +97,7 @@ def _change(change: Change, before: Policy | None, after: Policy | None, old: Sn
     return PolicyChange(change, shown.id, before_id, shown.effect, shown.file, shown.line, told)
 
 
-def _source(policy: Policy, snapshot: Snapshot) -> str:
+def source_of(policy: Policy, snapshot: Snapshot) -> str:
     """The policy as its author wrote it."""
     written = list(text.statements(snapshot.sources[policy.file]))
     return written[policy.number].text

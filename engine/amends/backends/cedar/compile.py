@@ -82,8 +82,9 @@ def compile_sources(
     *,
     owned: Mapping[str, Collection[str]] | None = None,
 ) -> tuple[Snapshot | None, list[PolicyFinding]]:
-    """Guard, parse, lint and strictly validate `sources`. `owned`: adapter -> its namespaces; absent: contributions
-    are not examined again (sources from the ledger). The snapshot is None if any finding is an error.
+    """Guard, parse, lint and strictly validate `sources`. `owned`: adapter -> its namespaces; absent: the
+    sources are the ledger's, and are asked again as they were, whatever lint says today. The snapshot is None if any
+    finding is an error.
     """
     schema, findings = _schema(sources)
     policies, found = _policies(sources, schema, owned)
@@ -95,7 +96,9 @@ def compile_sources(
     if schema is None or has_errors(findings):
         return None, findings
     actions = native.action_parents(schema)
-    findings += _phases(actions) + doubts.doubtful(policies, schema, _names(actions, opened))
+    findings += _phases(actions)
+    if owned is not None:
+        findings += doubts.doubtful(policies, schema, _names(actions, opened))
     if has_errors(findings):
         return None, findings
     digest = bundle.digest(sources)

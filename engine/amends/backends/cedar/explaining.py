@@ -57,6 +57,7 @@ class Explanation:
     tier: int
     approvers: int
     roles: tuple[str, ...]
+    roles_together: bool  # it takes all of `roles`; else any one of them
     policies: tuple[PolicySaid, ...]
     policy_version: str
     forward_policy_version: str  # of the effect that the action is about; empty: none, or the same run of policies
@@ -79,6 +80,7 @@ def explain(snapshot: Snapshot, question: Question, tracer: Tracer | None = None
         tier=found.tier,
         approvers=found.approvers,
         roles=found.roles,
+        roles_together=found.roles_together,
         policies=tuple(_policies(found, traces, question)),
         policy_version=str(run.get("policy_version") or snapshot.version),
         forward_policy_version=str(run.get("forward_policy_version") or ""),

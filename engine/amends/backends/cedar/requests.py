@@ -10,13 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
+from amends.backends.cedar import windows
 from amends.backends.cedar.compile import Snapshot
 from amends.backends.cedar.question import GROUPS, Question, RequestRejected, from_record
 from amends.backends.cedar.schema import CORE, PHASES, entity_type
 from amends.backends.cedar.testfile import flat, merged, standard_fixtures
+from amends.backends.cedar.windows import EPOCH
 from amends.core.canonical import Json, JsonMap
 from amends.core.contract import Phase
 from amends.core.errors import InvalidInput, UnknownName
@@ -94,6 +96,19 @@ def with_settings(record: Mapping[str, Json], settings: Iterable[str]) -> JsonMa
             change = {name: change}
         found = merged(found, as_map(change))
     return found
+
+
+def with_open_windows(record: Mapping[str, Json], snapshot: Snapshot) -> JsonMap:
+    """`record` with the windows open that the snapshot's calendar opens at its `time.now`."""
+    now = as_map(record.get("time")).get("now")
+    try:
+        at = datetime.fromisoformat(str(now))
+    except ValueError:
+        return dict(record)  # `question` says what is wrong with it
+    if at.tzinfo is None:
+        return dict(record)
+    names: list[Json] = list(windows.open_names(snapshot.windows, (at - EPOCH) // timedelta(microseconds=1)))
+    return merged(record, {"time": {"windows": names}})
 
 
 def question(record: Mapping[str, Json]) -> Question:

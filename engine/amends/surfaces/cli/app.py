@@ -33,7 +33,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recover": ("recover:recover", "Recover dead runs, or one run."),
     "inbox": ("inbox:inbox", "What waits for a person: approvals and escalations."),
     "outbox": ("outbox:outbox", "Irreversible actions that wait to be released."),
-    "policy": ("policy:policy", "Check and test policies."),
+    "policy": ("policy:policy", "Policies: check, format, test, ask, explain, compare, replay."),
     "sql": ("sql:sql", "Ask the ledger."),
     "plugins": ("plugins:plugins", "Installed adapters, and what is wrong with them."),
     "ledger": ("ledger:ledger", "Journal and ledger: state, verification, rebuild, backup, sealing."),

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from amends.bootstrap import Engine
     from amends.core.errors import (
         AmendsError,
-        ApprovalRequired,
         CallerError,
         ConfigError,
         Conflict,
@@ -43,7 +42,6 @@ __version__ = "0.1.0"
 
 _ERRORS = (
     "AmendsError",
-    "ApprovalRequired",
     "CallerError",
     "ConfigError",
     "Conflict",
@@ -75,7 +73,6 @@ _HOMES = {
 __all__ = [
     "ActionStatus",
     "AmendsError",
-    "ApprovalRequired",
     "CallResult",
     "CallerError",
     "ConfigError",

@@ -8,8 +8,7 @@ AmendsError
 │   ├── Conflict             another holder, other arguments, or somebody decided first
 │   └── ConfigError          amends.toml, a contract or a plugin is wrong
 ├── PolicyError          the policy's owner: a decision says no
-│   ├── Denied
-│   └── ApprovalRequired
+│   └── Denied
 ├── SystemUnavailable    their system, for now: try again later
 │   ├── JournalBusy
 │   └── JournalUnavailable
@@ -99,12 +98,6 @@ class Denied(PolicyError):
     """Policy denied the action; nothing was sent."""
 
     code = "denied"
-
-
-class ApprovalRequired(PolicyError):
-    """Policy asks for a person's approval first; nothing was sent."""
-
-    code = "approval_required"
 
 
 class SystemUnavailable(AmendsError):

@@ -99,7 +99,6 @@ def every_error(kind=errors.AmendsError):
         (errors.Denied, 4),
         (errors.Conflict, 5),
         (errors.Fenced, 5),
-        (errors.ApprovalRequired, 6),
         (errors.JournalBusy, 8),
         (errors.JournalUnavailable, 8),
         (errors.SystemUnavailable, 8),

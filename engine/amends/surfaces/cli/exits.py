@@ -43,7 +43,6 @@ BY_ERROR: tuple[tuple[type[errors.AmendsError], Exit], ...] = (
     (errors.UnknownName, Exit.NOT_FOUND),
     (errors.Conflict, Exit.CONFLICT),
     (errors.Fenced, Exit.CONFLICT),
-    (errors.ApprovalRequired, Exit.NEEDS_HUMAN),
     (errors.PolicyError, Exit.DENIED),
     (errors.SystemUnavailable, Exit.UNREACHABLE),
     (errors.CorruptLedger, Exit.UNREACHABLE),

@@ -7,11 +7,12 @@ those are broken.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from amends import config
 from amends.backends import digest_key, safekeeping
@@ -26,15 +27,14 @@ from amends.backends.secrets import ReferencedSecrets
 from amends.backends.sqlite_journal import SqliteJournal
 from amends.config import NotifierSettings, Settings
 from amends.core.errors import ConfigError, JournalUnavailable
-from amends.core.events import BundleRecorded
 from amends.core.rows import BundleRow
 from amends.core.schedule import microseconds
 from amends.ports.archive import Archive
-from amends.ports.journal import Journal, JournalInfo, RowKey, Seal, StoredEvent
+from amends.ports.journal import Journal, JournalInfo, Seal, StoredEvent
 from amends.ports.ledger import Ledger, SqlValue, Table
 from amends.ports.services import Milestone, Notifier, Progress, Secrets
 from amends.runtime import engine as runtime
-from amends.runtime import sealing
+from amends.runtime import policing, sealing
 from amends.runtime.book import Book
 from amends.runtime.exporting import exported
 from amends.runtime.kit import Catalog, Kit, Offer
@@ -45,7 +45,7 @@ from amends.spi import Check
 if TYPE_CHECKING:
     from amends.backends.cedar import CedarAuthorizer
     from amends.backends.plugin_host import Loaded
-    from amends.backends.policies import PolicySources
+    from amends.backends.policies import Candidate, PolicySources
 
 _T = TypeVar("_T")
 BUILT_IN_CHECKS = frozenset({"all_actions_succeeded"})
@@ -133,6 +133,15 @@ class Engine(runtime.Engine):
         """The ids of the active permits whose scope can match a policy action; empty: nobody is ever allowed it."""
         return self._wiring.permits(namespace, action)
 
+    def reload_policies(self) -> Reloaded:
+        """Look at the site's bundle again, and decide by it from now on if it has changed and is sound: guards, lint,
+        strict validation, its label, its tests. A bad one changes nothing; the ledger and `amends doctor` say so.
+
+        A desk decides nothing: it says and records what engines that decide will do. Raises `JournalBusy`,
+        `JournalUnavailable`; nothing has changed then.
+        """
+        return self._wiring.policies.reload(self.book)
+
     def close(self) -> None:
         """Let go of runs, files and threads. Idempotent."""
         self._mirroring.stop()
@@ -150,6 +159,7 @@ class Wiring:
     settings: Settings
     loaded: Loaded
     owners: OwnerFiles
+    policies: Policies
     permits: Callable[[str, str], tuple[str, ...]]
     mirror: bool
 
@@ -157,6 +167,107 @@ class Wiring:
         """Release journal and owner file, in this order: what is written last is still ours."""
         self.kit.journal.close()
         self.owners.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What became of the site's bundle. `version` decides now; `problems` say why `candidate` does not."""
+
+    outcome: Literal["unchanged", "activated", "rejected"]
+    version: str
+    candidate: str = ""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass
+class Policies:
+    """Which policies decide in this process, and where others come from. `authorizer` is None in a desk."""
+
+    journal: Journal
+    sources: Callable[[], PolicySources]
+    authorizer: CedarAuthorizer | None
+    seen: str = ""  # digest of the bundle that was examined last
+    seen_shadow: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def opened(self, book: Book) -> None:
+        """Keep what decides from now on, before the first decision under it, and take up the shadow."""
+        if self.authorizer is not None:
+            bundle = self.authorizer.bundle()
+            policing.keep_sources(book, self.journal, [bundle])
+            policing.activated(book, self.journal, bundle)
+            self._shadow(book, self.sources(), self.authorizer)
+
+    def reload(self, book: Book) -> Reloaded:
+        """Take up a changed bundle that is sound; record a changed one that is not."""
+        from amends.backends.policies import examine, fingerprint
+
+        with self.lock:
+            sources = self.sources()
+            if self.authorizer is not None:
+                self._shadow(book, sources, self.authorizer)
+                if fingerprint(sources.site_bundle)[1] == self.seen:
+                    return Reloaded("unchanged", self._version())
+            candidate = examine(sources)
+            outcome = self._take(book, candidate)
+            self.seen = candidate.digest
+            return outcome
+
+    def _take(self, book: Book, candidate: Candidate) -> Reloaded:
+        if candidate.authorizer is None:
+            policing.refused(
+                book,
+                self.journal,
+                "active",
+                version=candidate.version,
+                digest=candidate.digest,
+                reasons=candidate.problems,
+                kept=self._version(),
+            )
+            return Reloaded("rejected", self._version(), candidate.version, candidate.problems)
+        bundle = candidate.authorizer.bundle()
+        same = bundle.effective_digest == self._effective_digest()
+        policing.keep_sources(book, self.journal, [bundle])
+        policing.activated(book, self.journal, bundle)
+        if self.authorizer is not None:
+            self.authorizer.adopt(candidate.authorizer)
+        return Reloaded("unchanged" if same else "activated", bundle.version, candidate.version)
+
+    def _shadow(self, book: Book, sources: PolicySources, authorizer: CedarAuthorizer) -> None:
+        """The shadow's bundle, if it has changed; a bad one is recorded, and the one before goes on being asked."""
+        from amends.backends.policies import examine_shadow, fingerprint
+
+        found = fingerprint(sources.shadow_bundle)[1]
+        if found == self.seen_shadow:
+            return
+        candidate = examine_shadow(sources)
+        if candidate is not None and candidate.authorizer is not None:
+            policing.keep_sources(book, self.journal, [candidate.authorizer.bundle()])
+            authorizer.shadow_with(candidate.authorizer)
+        elif candidate is not None:
+            kept = authorizer.shadow_bundle()
+            policing.refused(
+                book,
+                self.journal,
+                "shadow",
+                version=candidate.version,
+                digest=candidate.digest,
+                reasons=candidate.problems,
+                kept=kept.version if kept else "",
+            )
+        self.seen_shadow = found
+
+    def _version(self) -> str:
+        if self.authorizer is not None:
+            return self.authorizer.bundle().version
+        active = policing.last_active(self.journal)
+        return active.policy_version if active else ""
+
+    def _effective_digest(self) -> str:
+        if self.authorizer is not None:
+            return self.authorizer.bundle().effective_digest
+        active = policing.last_active(self.journal)
+        return active.digest if active else ""
 
 
 def settings_of(path: Path | str | None = None) -> Settings:
@@ -221,8 +332,13 @@ def policy_sources(settings: Settings, journal: Journal, loaded: Loaded) -> Poli
     """What the active policies are made of, for `amends policy` and for the authorizer."""
     from amends.backends.policies import PolicySources
 
-    bundle = settings.policies.bundle
-    return PolicySources(loaded, settings.path(bundle) if bundle else None, known_labels(journal))
+    bundle, shadow = settings.policies.bundle, settings.policies.shadow
+    return PolicySources(
+        loaded,
+        settings.path(bundle) if bundle else None,
+        known_labels(journal),
+        settings.path(shadow) if shadow else None,
+    )
 
 
 def known_labels(journal: Journal) -> dict[str, str]:
@@ -250,11 +366,8 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
         closing.append(owners.close)
         journal = journal_of(settings)
         closing.append(journal.close)
-        authorizer: CedarAuthorizer | NoPolicies = NoPolicies()
-        if whole:
-            from amends.backends.policies import load_authorizer
-
-            authorizer, loaded = load_authorizer(policy_sources(settings, journal, loaded))
+        policies, loaded = _policies(settings, journal, secrets, loaded if whole else None)
+        authorizer = policies.authorizer or NoPolicies()
         kit = Kit(
             journal=journal,
             authorizer=authorizer,
@@ -276,14 +389,36 @@ def _wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool 
                 _merged({n.name: n for n in notifiers}, {n.name: n for n in loaded.notifiers}, "notifier").values()
             ),
         )
-        if whole:
-            _record_bundle(kit)
+        policies.opened(Book(kit))
     except BaseException:
         for close in reversed(closing):
             close()
         raise
     mirror = settings.storage.mirror if mirror is None else mirror
-    return Wiring(kit, settings, loaded, owners, authorizer.permits, mirror)
+    return Wiring(kit, settings, loaded, owners, policies, authorizer.permits, mirror)
+
+
+def _policies(settings: Settings, journal: Journal, secrets: Secrets, loaded: Loaded | None) -> tuple[Policies, Loaded]:
+    """What decides over the adapters `loaded`, and those of them that are left; None: a desk, where nothing does."""
+    from amends.backends.plugin_host import Loaded
+
+    if loaded is None:
+        return Policies(journal, lambda: _sources_of_others(settings, journal, secrets), None), Loaded()
+    from amends.backends.policies import fingerprint, load_authorizer
+
+    sources = policy_sources(settings, journal, loaded)
+    seen = fingerprint(sources.site_bundle)[1]
+    authorizer, left = load_authorizer(sources)
+    return Policies(journal, lambda: policy_sources(settings, journal, left), authorizer, seen), left
+
+
+def _sources_of_others(settings: Settings, journal: Journal, secrets: Secrets) -> PolicySources:
+    """What an engine that decides would load its policies from."""
+    from amends.backends.policies import load_authorizer
+
+    sources = policy_sources(settings, journal, adapters_of(settings, secrets))
+    _, left = load_authorizer(replace(sources, site_bundle=None))
+    return replace(sources, loaded=left)
 
 
 def _make_private(folder: Path) -> None:
@@ -323,16 +458,6 @@ def _merged(mine: Mapping[str, _T], theirs: Mapping[str, _T], kind: str) -> dict
                 hint=f"rename [{kind}s.{name}]",
             )
     return {**mine, **theirs}
-
-
-def _record_bundle(kit: Kit) -> None:
-    """Keep the sources of a bundle the ledger has not seen, before the first decision under it."""
-    bundle = kit.authorizer.bundle()
-    if kit.journal.row(RowKey("bundle", bundle.effective_digest)) is None:
-        recorded = BundleRecorded(
-            policy_version=bundle.version, effective_digest=bundle.effective_digest, sources=dict(bundle.sources)
-        )
-        Book(kit).record_system([recorded])
 
 
 class _Quiet:

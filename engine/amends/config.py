@@ -52,9 +52,12 @@ class EngineSettings(_Section):
 
 
 class PolicySettings(_Section):
-    """The site's policy bundle, a folder; empty: baseline and plugin contributions only."""
+    """The site's policy bundle, a folder; empty: baseline and plugin contributions only. `shadow`: another one, asked
+    beside it without effect.
+    """
 
     bundle: str = ""
+    shadow: str = ""
 
 
 class PersonSettings(_Section):

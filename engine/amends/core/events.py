@@ -426,7 +426,28 @@ class BundleRecorded(Frozen):
     kind: Literal["bundle_recorded"] = "bundle_recorded"
     policy_version: str
     effective_digest: str
+    semantic_digest: str = ""  # of the meaning: layout, comments and order do not count
     sources: dict[str, str]
+
+
+class BundleActivated(Frozen):
+    """An engine decides under this bundle from now on."""
+
+    kind: Literal["bundle_activated"] = "bundle_activated"
+    policy_version: str
+    effective_digest: str
+    replaced: str = ""  # the version before; empty: none was recorded
+
+
+class BundleRejected(Frozen):
+    """A bundle was refused; what decided before goes on deciding."""
+
+    kind: Literal["bundle_rejected"] = "bundle_rejected"
+    role: Literal["active", "shadow"]  # what it was meant for
+    policy_version: str  # empty: it could not even be read
+    digest: str  # of what was found, so that one fault is told once
+    reasons: tuple[str, ...]
+    kept: str  # the version that goes on deciding
 
 
 class RunQuarantined(Frozen):
@@ -498,6 +519,8 @@ Body: TypeAlias = Annotated[
     | PauseSet
     | PauseLifted
     | BundleRecorded
+    | BundleActivated
+    | BundleRejected
     | RunQuarantined
     | DrillCertified
     | ReportDelivered,

@@ -19,6 +19,7 @@ from amends.core.rows import (
     CertificateRow,
     ClaimRow,
     PauseRow,
+    PolicyRow,
     QuarantineRow,
     RunRow,
     RunState,
@@ -168,7 +169,7 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
 # --- the system stream --------------------------------------------------------------------------------------
 
 
-def system_row(event: e.Event) -> PauseRow | BundleRow | QuarantineRow | CertificateRow | None:
+def system_row(event: e.Event) -> PauseRow | BundleRow | PolicyRow | QuarantineRow | CertificateRow | None:
     """The row an event of the system stream sets, if it sets one."""
     match event.body:
         case e.PauseSet(scope=scope, reason=reason, by=by):
@@ -177,6 +178,17 @@ def system_row(event: e.Event) -> PauseRow | BundleRow | QuarantineRow | Certifi
             return PauseRow(scope=scope, active=False, by=by)
         case e.BundleRecorded(effective_digest=effective, policy_version=version):
             return BundleRow(effective_digest=effective, policy_version=version)
+        case e.BundleActivated(policy_version=version, effective_digest=effective):
+            return PolicyRow(key="active", policy_version=version, digest=effective, at_us=event.ts_us)
+        case e.BundleRejected(role=role, policy_version=version, digest=digest, reasons=reasons, kept=kept):
+            return PolicyRow(
+                key="rejected:active" if role == "active" else "rejected:shadow",
+                policy_version=version,
+                digest=digest,
+                at_us=event.ts_us,
+                reasons=reasons,
+                kept=kept,
+            )
         case e.RunQuarantined(quarantined_run=run_id, reason=reason):
             return QuarantineRow(run_id=run_id, reason=reason)
         case e.DrillCertified() as body:

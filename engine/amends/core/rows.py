@@ -18,7 +18,17 @@ from amends.core.status import TERMINAL_RUNS, ActionKind, ActionStatus, Outcome,
 
 JsonFields: TypeAlias = dict[str, Json]
 RowKind: TypeAlias = Literal[
-    "run", "action", "approval", "escalation", "claim", "pause", "bundle", "quarantine", "certificate", "sealed"
+    "run",
+    "action",
+    "approval",
+    "escalation",
+    "claim",
+    "pause",
+    "bundle",
+    "policy",
+    "quarantine",
+    "certificate",
+    "sealed",
 ]
 
 
@@ -278,6 +288,17 @@ class BundleRow(Frozen):
     policy_version: str
 
 
+class PolicyRow(Frozen):
+    """What engines were last told to decide by (`active`), or the last bundle that was refused for a role."""
+
+    key: Literal["active", "rejected:active", "rejected:shadow"]
+    policy_version: str
+    digest: str
+    at_us: int
+    reasons: tuple[str, ...] = ()
+    kept: str = ""
+
+
 class QuarantineRow(Frozen):
     """A run that nothing may drive."""
 
@@ -307,7 +328,16 @@ class SealedRow(Frozen):
 
 
 Row: TypeAlias = (
-    RunRow | ActionRow | ApprovalRow | EscalationRow | ClaimRow | PauseRow | BundleRow | QuarantineRow | CertificateRow
+    RunRow
+    | ActionRow
+    | ApprovalRow
+    | EscalationRow
+    | ClaimRow
+    | PauseRow
+    | BundleRow
+    | PolicyRow
+    | QuarantineRow
+    | CertificateRow
 )
 
 

@@ -66,11 +66,14 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class PolicyBundle:
-    """What is in force: the site bundle's version, the effective digest, and the sources by path."""
+    """What is in force: the site bundle's version, the effective digest, the sources by path, and the digest of what
+    they mean.
+    """
 
     version: str
     effective_digest: str
     sources: Mapping[str, str]
+    semantic_digest: str = ""
 
 
 class Authorizer(Protocol):

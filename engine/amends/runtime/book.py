@@ -8,40 +8,29 @@ the runtime writes to the journal.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from amends.core import events as e
 from amends.core import fold
 from amends.core.errors import ConfigError, Conflict, CorruptLedger, Denied, Fenced, InternalError, UnknownName
 from amends.core.redaction import redact
 from amends.core.rows import (
-    ActionRow,
-    ApprovalRow,
-    BundleRow,
-    CertificateRow,
-    ClaimRow,
-    EscalationRow,
-    PauseRow,
-    QuarantineRow,
-    Row,
-    RowKind,
     RunRow,
     RunState,
     SealedRow,
 )
 from amends.core.status import RunStatus
-from amends.ports.journal import Commit, EventRecord, Refused, RowKey, RowWrite, StoredRow, seal
+from amends.ports.journal import Commit, EventRecord, Refused, RowKey, StoredRow
 from amends.runtime.holding import claim_changes
 from amends.runtime.kit import Kit
+from amends.runtime.records import changed, record_of, rows_of, state_of, write_of
 from amends.runtime.sealing import archived_state
 
 _ATTEMPTS = 50
 _STRIPES = 64  # locks shared by runs, so that ten thousand runs need no ten thousand locks
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +86,7 @@ class Book:
         if sealed is not None:
             return self._archived(SealedRow.model_validate_json(sealed.body))
         try:
-            state = _state_of(rows)
+            state = state_of(rows)
         except (ValidationError, StopIteration) as error:
             self._quarantine(run_id, str(error).splitlines()[0])
             raise CorruptLedger(
@@ -157,7 +146,7 @@ class Book:
             stream=run_id,
             expected_head=0,
             events=records,
-            rows=[_write(row) for row in (*_rows_of(state), *state.claims.values())],
+            rows=[write_of(row) for row in rows_of(state)],
             expected_versions={RowKey("claim", claim.claim): 0},
         )
         answer = self._kit.journal.commit(command)
@@ -196,7 +185,7 @@ class Book:
                     stream=run_id,
                     expected_head=state.run.head,
                     events=records,
-                    rows=[_write(row) for row in (*_changed(state, after), *claims.rows)],
+                    rows=[write_of(row) for row in (*changed(state, after), *claims.rows)],
                     epoch=epoch,
                     allowed_statuses=None if allowed is None else frozenset(s.value for s in allowed),
                     expected_versions=claims.versions,
@@ -234,8 +223,8 @@ class Book:
             command = Commit(
                 stream=e.SYSTEM_STREAM,
                 expected_head=head,
-                events=[self._sealed(event, None) for event in made],
-                rows=[_write(row) for row in rows],
+                events=[record_of(event, None) for event in made],
+                rows=[write_of(row) for row in rows],
             )
             answer = journal.commit(command)
             if not isinstance(answer, Refused):
@@ -268,7 +257,7 @@ class Book:
                 self._kit.ids.new(), ts_us, run_id, head + n, draft.action_id, epoch, self._clean(draft.body)
             )
             state = fold.apply(state, event)
-            records.append(self._sealed(event, state))
+            records.append(record_of(event, state))
         if state is None:
             raise InternalError("nothing was drafted", hint="report this")
         return state, records
@@ -280,35 +269,6 @@ class Book:
         if cleaned == dumped:
             return body
         return type(body).model_validate(cleaned)
-
-    def _sealed(self, event: e.Event, state: RunState | None) -> EventRecord:
-        action = state.actions.get(event.action_id) if state else None
-        run = state.run if state else None
-        return seal(
-            EventRecord(
-                event_id=event.event_id,
-                ts_us=event.ts_us,
-                run_id=event.run_id,
-                run_seq=event.run_seq,
-                action_id=event.action_id,
-                slot=action.slot if action else "",
-                generation=action.generation if action else 0,
-                attempt=action.attempt if action else 0,
-                epoch=event.epoch,
-                kind=event.body.kind,
-                status=action.status.value if action else (run.status.value if run else ""),
-                outcome=action.outcome.value if action else "",
-                capability=action.capability if action else "",
-                system=action.contract.effect.system if action else "",
-                provider=action.instance if action else "",
-                tenant=run.tenant if run else "",
-                workflow=run.workflow if run else "",
-                policy_version=_policy_version(event.body, action),
-                decision_id=_decision_id(event.body, action),
-                payload=e.encode(event.body),
-                digest="",
-            )
-        )
 
     def _refuse(self, run_id: str, answer: Refused) -> None:
         match answer.reason:
@@ -354,93 +314,6 @@ def _frozen(run_id: str, found: str) -> Frozen:
     )
 
 
-def _rows_of(state: RunState) -> Iterator[Row]:
-    yield state.run
-    yield from state.actions.values()
-    yield from state.approvals.values()
-    yield from state.escalations.values()
-
-
-def _changed(before: RunState, after: RunState) -> Iterator[Row]:
-    known = {id(row) for row in _rows_of(before)}
-    return (row for row in _rows_of(after) if id(row) not in known)
-
-
 def _intended(drafts: Sequence[Draft]) -> frozenset[str]:
     """The actions that are registered or sent by these facts: they need the claims they make."""
     return frozenset(d.action_id for d in drafts if isinstance(d.body, e.ActionPlanned | e.IntentRecorded))
-
-
-def _policy_version(body: e.Body, action: ActionRow | None) -> str:
-    if isinstance(body, e.DecisionRecorded):
-        return body.decision.policy_version
-    if isinstance(body, e.BundleRecorded):
-        return body.policy_version
-    if action is None:
-        return ""
-    return action.forward_policy_version or (action.decided.policy_version if action.decided else "")
-
-
-def _decision_id(body: e.Body, action: ActionRow | None) -> str:
-    if isinstance(body, e.DecisionRecorded):
-        return body.decision.decision_id
-    return action.decided.decision_id if action and action.decided else ""
-
-
-def _state_of(rows: Sequence[StoredRow]) -> RunState:
-    actions = _decoded(rows, "action", ActionRow)
-    return RunState(
-        run=next(iter(_decoded(rows, "run", RunRow).values())),
-        actions=dict(sorted(actions.items(), key=lambda item: item[1].seq)),
-        approvals=_decoded(rows, "approval", ApprovalRow),
-        escalations=_decoded(rows, "escalation", EscalationRow),
-        claims=_decoded(rows, "claim", ClaimRow),
-    )
-
-
-def _decoded(rows: Sequence[StoredRow], kind: RowKind, model: type[_Model]) -> dict[str, _Model]:
-    return {row.key.key: model.model_validate_json(row.body) for row in rows if row.key.kind == kind}
-
-
-def _write(row: Row) -> RowWrite:
-    """The row as a journal stores it: key, and the few columns it may look at."""
-    kind, key, run_id, status, active = _facts_of(row)
-    return RowWrite(
-        key=RowKey(kind, key),
-        run_id=run_id,
-        status=status,
-        body=row.model_dump_json(),
-        epoch=row.epoch if isinstance(row, RunRow) else 0,
-        due_us=row.due_us if isinstance(row, RunRow) else None,
-        active=active,
-    )
-
-
-def _facts_of(row: Row) -> tuple[RowKind, str, str, str, bool]:
-    match row:
-        case RunRow():
-            return "run", row.run_id, row.run_id, row.status.value, not row.terminal
-        case ActionRow():
-            return "action", row.action_id, row.run_id, row.status.value, True
-        case ApprovalRow():
-            return "approval", row.approval_id, row.run_id, row.status, row.status == "pending"
-        case EscalationRow():
-            return "escalation", row.escalation_id, row.run_id, row.status, row.status != "resolved"
-        case ClaimRow():
-            return "claim", row.claim, row.run_id, "held" if row.held else "released", row.held
-        case _:
-            return _system_facts(row)
-
-
-def _system_facts(row: Row) -> tuple[RowKind, str, str, str, bool]:
-    match row:
-        case PauseRow():
-            return "pause", row.scope, e.SYSTEM_STREAM, "", row.active
-        case BundleRow():
-            return "bundle", row.effective_digest, e.SYSTEM_STREAM, row.policy_version, True
-        case QuarantineRow():
-            return "quarantine", row.run_id, e.SYSTEM_STREAM, "", True
-        case CertificateRow():
-            return "certificate", row.key, e.SYSTEM_STREAM, "", True
-        case _:
-            raise InternalError(f"a `{type(row).__name__}` is no row of the system stream", hint="report this")

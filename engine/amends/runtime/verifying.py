@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from amends.core import events as e
 from amends.core import fold
 from amends.core.errors import CorruptLedger, IllegalTransition
-from amends.core.rows import BundleRow, CertificateRow, PauseRow, QuarantineRow, Row, RunState
+from amends.core.rows import Row
 from amends.ports.journal import Journal, RowKey, StoredRow
+from amends.runtime.records import key_of, rows_of
 from amends.runtime.replaying import event_of, events_of
 
 
@@ -29,7 +30,7 @@ def _of_run(journal: Journal, run_id: str) -> Iterator[str]:
         yield f"run `{run_id}` has a row and no event"
         return
     stored = {row.key: row for row in journal.load(run_id)}
-    wanted = dict(_rows_of(state))
+    wanted = {key_of(row): row for row in rows_of(state)}
     for key in sorted(stored.keys() | wanted.keys(), key=lambda key: (key.kind, key.key)):
         yield from _compared(run_id, key, stored.get(key), wanted.get(key), journal)
 
@@ -54,7 +55,7 @@ def _of_system(journal: Journal) -> Iterator[str]:
         for event in map(event_of, events_of(journal, e.SYSTEM_STREAM)):
             made = fold.system_row(event)
             if made is not None:
-                wanted[_key(made)] = made
+                wanted[key_of(made)] = made
     except CorruptLedger as error:
         yield f"the system stream cannot be read: {error.message}"
         return
@@ -62,30 +63,6 @@ def _of_system(journal: Journal) -> Iterator[str]:
         stored = journal.row(key)
         if stored is None or stored.body != row.model_dump_json():
             yield f"{key.kind} `{key.key}` is not what the system stream says"
-
-
-def _rows_of(state: RunState) -> Iterator[tuple[RowKey, Row]]:
-    yield RowKey("run", state.run.run_id), state.run
-    for action in state.actions.values():
-        yield RowKey("action", action.action_id), action
-    for approval in state.approvals.values():
-        yield RowKey("approval", approval.approval_id), approval
-    for escalation in state.escalations.values():
-        yield RowKey("escalation", escalation.escalation_id), escalation
-    for claim in state.claims.values():
-        yield RowKey("claim", claim.claim), claim
-
-
-def _key(row: PauseRow | BundleRow | QuarantineRow | CertificateRow) -> RowKey:
-    match row:
-        case PauseRow():
-            return RowKey("pause", row.scope)
-        case BundleRow():
-            return RowKey("bundle", row.effective_digest)
-        case CertificateRow():
-            return RowKey("certificate", row.key)
-        case QuarantineRow():
-            return RowKey("quarantine", row.run_id)
 
 
 def _runs(journal: Journal) -> Iterator[str]:

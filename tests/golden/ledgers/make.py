@@ -18,6 +18,7 @@ from amends.core.errors import AmendsError
 from amends.core.events import LEDGER_FORMAT
 from amends.ports.journal import RowKey
 from amends.ports.lines import to_line
+from amends.runtime import policing
 from amends.runtime.book import Draft
 from amends.runtime.replaying import event_of
 from amends.testing.fakes import DENY, needs_approval
@@ -101,10 +102,13 @@ def end_of(state):
 
 
 def system_facts(world, engine):
-    """A bundle, a pause and its end, a certificate."""
-    bundle = world.authorizer.bundle()
-    recorded = e.BundleRecorded(
-        policy_version=bundle.version, effective_digest=bundle.effective_digest, sources=dict(bundle.sources)
+    """A bundle, one that was refused, a pause and its end, a certificate."""
+    bundle, journal = world.authorizer.bundle(), engine.kit.journal
+    policing.keep_sources(engine.book, journal, [bundle])
+    policing.activated(engine.book, journal, bundle)
+    reasons = ("site/site.cedar:3: policy has no `@id`",)
+    policing.refused(
+        engine.book, journal, "active", version="2.0.0@sha256:0", digest="0", reasons=reasons, kept=bundle.version
     )
     certified = e.DrillCertified(
         capability="shop.reserve",
@@ -114,7 +118,7 @@ def system_facts(world, engine):
         expires_us=world.clock.now_us() + 86_400_000_000,
         detail="done, verified, undone, verified",
     )
-    engine.book.record_system([recorded, certified])
+    engine.book.record_system([certified])
     engine.pause("tenant:elsewhere", reason="they asked", by="maya")
     engine.lift_pause("tenant:elsewhere", by="maya")
 

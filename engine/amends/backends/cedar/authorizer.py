@@ -13,6 +13,7 @@ from amends.backends.cedar.answer import ENGINE_ERROR, REQUEST_REJECTED, Answer,
 from amends.backends.cedar.bundle import Bundle
 from amends.backends.cedar.compile import BASELINE, GENERATED, PLUGINS, SITE, Snapshot, compile_sources
 from amends.backends.cedar.findings import refuse
+from amends.backends.cedar.meaning import meaning_of
 from amends.backends.cedar.question import Question, RequestRejected, from_record, from_request
 from amends.backends.cedar.schema import Vocabulary
 from amends.backends.cedar.shadowing import Shadow
@@ -41,6 +42,7 @@ class Active:
 
     snapshot: Snapshot
     vocabulary: Vocabulary
+    semantic_digest: str
     shadows: tuple[Shadow, ...] = ()
 
 
@@ -70,8 +72,8 @@ class CedarAuthorizer:
             bundle.check_label(site, known_labels)
         collected = collect(contracts, contributions, site, owned_prefixes or {})
         worker = Worker()
-        snapshot = worker.run(lambda: _compile(collected))
-        return cls(Active(snapshot, collected.vocabulary, shadowing.of_annotations(snapshot)), worker)
+        snapshot, means = worker.run(lambda: _compiled(collected))
+        return cls(Active(snapshot, collected.vocabulary, means, shadowing.of_annotations(snapshot)), worker)
 
     def adopt(self, candidate: CedarAuthorizer) -> None:
         """Decide as `candidate` would from now on; decisions under way end under what they began with. A shadow
@@ -84,7 +86,11 @@ class CedarAuthorizer:
     def shadow_with(self, candidate: CedarAuthorizer | None) -> None:
         """Ask the policies of `candidate` beside the active ones, without effect; None: no other bundle."""
         own = tuple(shadow for shadow in self.active.shadows if shadow.of == "policies")
-        others = () if candidate is None else (Shadow("bundle", candidate.active.snapshot),)
+        others = (
+            ()
+            if candidate is None
+            else (Shadow("bundle", candidate.active.snapshot, candidate.active.semantic_digest),)
+        )
         self.active = replace(self.active, shadows=(*own, *others))
 
     def decide(self, request: AuthorizationRequest) -> Decision:
@@ -109,12 +115,12 @@ class CedarAuthorizer:
 
     def bundle(self) -> PolicyBundle:
         """What is in force, with all sources."""
-        return _bundle_of(self.active.snapshot)
+        return _bundle_of(self.active.snapshot, self.active.semantic_digest)
 
     def shadow_bundle(self) -> PolicyBundle | None:
         """The bundle that is asked beside it, if there is one."""
-        found = [shadow.snapshot for shadow in self.active.shadows if shadow.of == "bundle"]
-        return _bundle_of(found[0]) if found else None
+        found = [shadow for shadow in self.active.shadows if shadow.of == "bundle"]
+        return _bundle_of(found[0].snapshot, found[0].semantic_digest) if found else None
 
     def permits(self, namespace: str, action: str) -> tuple[str, ...]:
         """The ids of the permits whose scope can match this policy action; empty if there is no such action."""
@@ -140,8 +146,8 @@ class CedarAuthorizer:
         return from_request(request, declared, open_windows, snapshot.version)
 
 
-def _bundle_of(snapshot: Snapshot) -> PolicyBundle:
-    return PolicyBundle(snapshot.version, snapshot.effective_digest, snapshot.sources)
+def _bundle_of(snapshot: Snapshot, semantic_digest: str) -> PolicyBundle:
+    return PolicyBundle(snapshot.version, snapshot.effective_digest, snapshot.sources, semantic_digest)
 
 
 def collect(
@@ -194,13 +200,14 @@ def rederive(decision: Decision, recorded: PolicyBundle) -> Decision:
     )
 
 
-def _compile(collected: Collected) -> Snapshot:
+def _compiled(collected: Collected) -> tuple[Snapshot, str]:
+    """The snapshot, and the digest of what it means."""
     snapshot, findings = compile_sources(collected.sources, collected.version, owned=collected.owned)
     refuse(findings)
     if snapshot is None:  # findings without an error would be a defect of the compiler
         raise RuntimeError("no snapshot and no finding")
     selftest.run(snapshot)
-    return snapshot
+    return snapshot, meaning_of(snapshot).digest
 
 
 def _decision(request: AuthorizationRequest, found: Answer, question: Question | None, snapshot: Snapshot) -> Decision:

@@ -27,6 +27,7 @@ class Shadow:
 
     of: Of
     snapshot: Snapshot
+    semantic_digest: str = ""
 
 
 def of_annotations(snapshot: Snapshot) -> tuple[Shadow, ...]:

@@ -19,12 +19,13 @@ from amends.backends.digest_key import FILE_NAME as KEY_NAME
 from amends.backends.ids import UuidV7
 from amends.backends.owners import OwnerFiles
 from amends.backends.plugin_host import Loaded
-from amends.backends.policies import load_authorizer
+from amends.backends.policies import PolicySources, examine_shadow, load_authorizer
 from amends.config import Settings
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError
 from amends.core.redaction import is_reference, redact
 from amends.ports.journal import Journal
+from amends.runtime import policing
 from amends.spi import DoctorFinding
 
 _LITTLE_DISK_BYTES = 512 * 1024 * 1024
@@ -128,6 +129,8 @@ def _ledger(settings: Settings, journal: Journal) -> Iterator[DoctorFinding]:
 
 def _policies(settings: Settings, journal: Journal, loaded: Loaded) -> Iterator[DoctorFinding]:
     sources = bootstrap.policy_sources(settings, journal, loaded)
+    yield from _refused_policies(journal)
+    yield from _shadow(sources)
     authorizer, kept = load_authorizer(sources)
     yield _ok("policies", f"in force: {authorizer.bundle().version}")
     for problem in kept.problems[len(loaded.problems) :]:
@@ -144,6 +147,30 @@ def _policies(settings: Settings, journal: Journal, loaded: Loaded) -> Iterator[
         yield _problem("policies", f"test `{result.name}` of {result.file}: {result.problem}", "amends policy test")
     if not failed:
         yield _ok("policies", f"{len(results)} policy tests pass")
+
+
+def _refused_policies(journal: Journal) -> Iterator[DoctorFinding]:
+    """A bundle that running engines refused, and that nobody has repaired or taken back."""
+    refused = policing.standing_refusal(journal)
+    if refused is None:
+        return
+    what = refused.policy_version or "a bundle that cannot be read"
+    kept = f"`{refused.kept}` goes on deciding in engines that run" if refused.kept else "nothing decides yet"
+    for reason in refused.reasons:
+        yield _problem("policies", f"{what} was refused: {reason}", f"repair it, then `amends policy reload`; {kept}")
+
+
+def _shadow(sources: PolicySources) -> Iterator[DoctorFinding]:
+    """The bundle that is asked beside the active one: a broken one prevents nothing."""
+    candidate = examine_shadow(sources)
+    if candidate is None:
+        return
+    if candidate.authorizer is not None:
+        yield _ok("policies", f"in the shadow: {candidate.version}")
+    for problem in candidate.problems:
+        yield _warning(
+            "policies", f"the shadow bundle cannot be asked: {problem}", "repair the bundle of [policies] shadow"
+        )
 
 
 def _people(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:

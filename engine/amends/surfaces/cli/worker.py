@@ -29,7 +29,8 @@ _SLOWEST_POLL_SECONDS = 60.0
 def worker(session: Session, poll_seconds: float, rounds: int) -> None:
     """Recover dead runs, release what may leave, and page people, until told to stop (SIGINT or SIGTERM).
 
-    Any number of workers may run at once: each run is driven by one of them.
+    Any number of workers may run at once: each run is driven by one of them. Policies that change are taken up at the
+    next look, if they are sound.
     """
     stopping = threading.Event()
     _stop_on_signals(stopping)
@@ -49,6 +50,7 @@ def worker(session: Session, poll_seconds: float, rounds: int) -> None:
 def _round(session: Session, engine: Engine) -> bool:
     """One look. False if the journal could not be asked: the next one comes later."""
     try:
+        _reload(session, engine)
         states = engine.recover()
     except SystemUnavailable as error:
         session.output.say(f"{error.message}; trying again", "yellow")
@@ -61,6 +63,17 @@ def _round(session: Session, engine: Engine) -> bool:
             told = public.run_message(public.of_run(state))
             session.output.line(f"{run.workflow}/{run.run_key} {run.run_id} {run.status}: {told}")
     return True
+
+
+def _reload(session: Session, engine: Engine) -> None:
+    """Take up the site's policies if they have changed; say so, or say what is wrong with them."""
+    reloaded = engine.reload_policies()
+    if reloaded.outcome == "activated":
+        session.output.say(f"policies: {reloaded.version} decides from now on")
+    elif reloaded.outcome == "rejected":
+        session.output.say(f"policies: {reloaded.version} goes on deciding, the new ones are refused", "yellow")
+        for problem in reloaded.problems:
+            session.output.say(f"  {problem}", "yellow")
 
 
 def _stop_on_signals(stopping: threading.Event) -> None:

@@ -28,6 +28,7 @@ from amends.runtime.intending import OPEN, Begun, Intending, ToSend
 from amends.runtime.kit import Kit
 from amends.runtime.looking import Looker
 from amends.runtime.preparing import Preparing
+from amends.runtime.reads import Reads
 from amends.runtime.resolving import Prior, Request, Resolved, prior, proposed_inverse, resolve
 from amends.runtime.results import result_of
 from amends.runtime.sending import Sending, pause_keys
@@ -63,6 +64,7 @@ class Invoker:
     sending: Sending
     claims: Claims
     intending: Intending
+    reads: Reads
 
     def begin(self, session: Session, request: Request, wanted: Callable[[], bool]) -> Begun:
         """Everything up to the durable intent, or the answer that needs none.
@@ -76,6 +78,8 @@ class Invoker:
             raise InvalidInput(f"`{request.capability}` posts corrections, which only recovery does", hint="drop it")
         resolved = resolve(offer, request.args, request.label, self.kit.digest_key, self.kit.secrets.revealed())
         state = self.book.state(session.run_id)
+        if not resolved.contract.consequential:
+            return self.reads.read(state, request, resolved, wanted)
         _refuse_unknown_dependencies(state, request)
         fresh = _Fresh(session, request, resolved, self.kit.ids.new(), wanted)
         state, earlier = self._heard(fresh, state)

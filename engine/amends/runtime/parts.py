@@ -23,6 +23,7 @@ from amends.runtime.listening import Listener
 from amends.runtime.looking import Looker
 from amends.runtime.paging import Pager
 from amends.runtime.preparing import Preparing
+from amends.runtime.reads import Reads
 from amends.runtime.releasing import Outbox
 from amends.runtime.reopening import Reopener
 from amends.runtime.sending import Sending
@@ -59,7 +60,9 @@ def assemble(kit: Kit) -> Parts:
     sending = Sending(kit, book, flights, looker, listener)
     preparing = Preparing(kit, flights)
     intending = Intending(kit, book, policy, preparing, approvals)
-    invoker = Invoker(kit, book, policy, preparing, looker, escalations, sending, claims, intending)
+    invoker = Invoker(
+        kit, book, policy, preparing, looker, escalations, sending, claims, intending, Reads(kit, policy, flights)
+    )
     outbox = Outbox(kit, book, policy, preparing, sending, approvals, escalations)
     undoing = Undoing(kit, book, policy, flights, looker, approvals, escalations, sending)
     compensator = Compensator(kit, book, looker, escalations, undoing)

@@ -69,10 +69,10 @@ class Output:
         self.show(Text(text, style=style))
 
     def say(self, text: str, style: str = "") -> None:
-        """Talk."""
+        """Talk; a sentence is not broken, so that it can be searched for."""
         from rich.text import Text
 
-        self._console(talk=True).print(Text(text, style=style))
+        self._console(talk=True).print(Text(text, style=style), soft_wrap=True)
 
     def error(self, error: AmendsError) -> None:
         """Say what went wrong and the remedy; with `--json` the error is the document."""

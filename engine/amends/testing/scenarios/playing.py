@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
@@ -100,6 +101,8 @@ class Player:
             case s.UsePolicy():
                 self._stage.known["policy"] = entry.use_policy
                 self._stage.render()
+            case s.ReloadPolicy():
+                self._reload_policy(entry.reload_policy)
             case s.Wait():
                 self._wait(entry)
 
@@ -262,9 +265,28 @@ class Player:
             raise ScriptError(f"must raise {error}, but answered {answer}")
         return answer
 
+    def _reload_policy(self, how: s.Reloading) -> None:
+        target = Path(self._stage.project) / str(self._stage.known["policy"])
+        shutil.rmtree(target)
+        shutil.copytree(Path(self._stage.template).parent / how.bundle, target)
+        if self._engine is not None:
+            _expect("the bundle", "outcome", self._engine.reload_policies().outcome, how.outcome)
+        elif how.outcome is not None:
+            raise ScriptError("no session is open whose engine could look at the bundle")
+
     # --- recovery -----------------------------------------------------------------------------------------
 
     def _recover(self, how: s.Recovery) -> None:
+        try:
+            self._recovered(how)
+        except AmendsError as raised:
+            if not how.raises or type(raised).__name__ != how.raises:
+                raise
+        else:
+            if how.raises:
+                raise ScriptError(f"must raise {how.raises}, but recovery ran")
+
+    def _recovered(self, how: s.Recovery) -> None:
         self._switch.at = how.kill_at
         run_id = self._run_id(how.run) if how.run else None
         with _opened(Engine.open(Path(self._stage.project), progress=self._switch, mirror=False)) as engine:

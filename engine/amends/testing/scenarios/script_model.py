@@ -167,6 +167,7 @@ class Recovery(Part):
     process: Process = "here"
     kill_at: Milestone | None = None  # `process = "apart"`: it is killed there
     status: RunStatus | None = None  # what the run must be afterwards
+    raises: str = ""  # the error that starting it must raise: nothing is recovered then
 
 
 class Recover(Act):
@@ -255,6 +256,19 @@ class UsePolicy(Act):
     use_policy: str
 
 
+class Reloading(Part):
+    """Which folder's files the site's bundle gets, and what the agent's engine makes of them."""
+
+    bundle: str = Field(min_length=1)
+    outcome: Literal["unchanged", "activated", "rejected"] | None = None  # only with an open session
+
+
+class ReloadPolicy(Act):
+    """The files of the site's bundle change in place, and the engine of an open session looks at them again."""
+
+    reload_policy: Reloading
+
+
 class Wait(Act):
     """Wait until the run has this status, or a question has expired: polled, bounded by `seconds`."""
 
@@ -284,6 +298,7 @@ _VERBS = {
     "arm": "arm",
     "disarm": "disarm",
     "use_policy": "use_policy",
+    "reload_policy": "reload_policy",
     "wait_until": "wait_until",
 }
 VERBS = tuple(dict.fromkeys(_VERBS.values()))
@@ -317,6 +332,7 @@ Entry: TypeAlias = Annotated[
     | Annotated[Arm, Tag("arm")]
     | Annotated[Disarm, Tag("disarm")]
     | Annotated[UsePolicy, Tag("use_policy")]
+    | Annotated[ReloadPolicy, Tag("reload_policy")]
     | Annotated[Wait, Tag("wait_until")],
     Discriminator(verb_of, custom_error_type="verb", custom_error_message="one verb is needed"),
 ]

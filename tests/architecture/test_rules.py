@@ -38,3 +38,15 @@ def test_the_architecture_lists_every_rule() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     section = text.split("## 7. Invariants")[1].split("## 8.")[0]
     assert {int(n) for n in re.findall(r"(?:^|\s)(\d+)\. [A-Z`]", section)} >= set(RULES)
+
+
+@pytest.mark.parametrize("folder", ["core", "runtime"])
+def test_the_architecture_names_every_module(folder: str) -> None:
+    """The map of `core/` and `runtime/` has a word for each module, and for none that is gone."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = text.split(f"### Inside `{folder}/`")[1].split("\n#")[0]
+    named = {
+        name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1] if "|" in row else "")
+    }
+    there = {path.stem for path in (ROOT / "engine" / "amends" / folder).glob("*.py")} - {"__init__"}
+    assert named == there

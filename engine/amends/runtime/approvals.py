@@ -16,7 +16,7 @@ from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
 from amends.runtime.kit import Kit
-from amends.runtime.reading import readable
+from amends.runtime.listing import readable
 
 _S = ActionStatus
 _UNDO_APPROVAL_SECONDS = 86_400.0

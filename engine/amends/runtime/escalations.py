@@ -13,7 +13,7 @@ from amends.core.schedule import microseconds
 from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.kit import Kit
-from amends.runtime.reading import readable
+from amends.runtime.listing import readable
 
 _S = ActionStatus
 

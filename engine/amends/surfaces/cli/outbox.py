@@ -60,7 +60,7 @@ def withdraw(session: Session, action: str, by: str) -> None:
 
 def _waiting(engine: Engine) -> dict[str, ActionRow]:
     """Forward actions that were never sent and wait, in order of their registration."""
-    from amends.runtime.reading import readable
+    from amends.runtime.listing import readable
 
     found: dict[str, ActionRow] = {}
     after = ""

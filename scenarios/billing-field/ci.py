@@ -32,7 +32,7 @@ def main(remote: str, branch: str, seen: str) -> int:
 
 def run(argv: list[str], folder: Path | None = None) -> "subprocess.CompletedProcess[str]":
     """One command to its end; what it says on its way is printed before what we say."""
-    done = subprocess.run(argv, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
     print(done.stderr, end="")
     return done
 

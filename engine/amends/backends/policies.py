@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from amends.backends.cedar import CedarAuthorizer, bundle
 from amends.backends.cedar.testing import PolicyTestResult, run_policy_tests
@@ -114,7 +115,7 @@ def _in_words(error: AmendsError) -> tuple[str, ...]:
     findings = error.data.get("findings")
     if not isinstance(findings, list):
         return (f"{error.message}: {error.hint}",)
-    return tuple(_line(as_map(finding)) for finding in findings)
+    return tuple(_line(as_map(finding)) for finding in cast("list[object]", findings))
 
 
 def _line(finding: JsonMap) -> str:

@@ -6,7 +6,7 @@ that the ledger keeps. So a snapshot can be built again from the ledger alone, w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from amends.backends.cedar import bundle, doubts, lint, native, tree, windows
@@ -93,12 +93,12 @@ def compile_sources(
     findings += found
     found, opened = _windows(sources)
     findings += found + _empty(sources, policies)
-    if schema is None or has_errors(findings):
+    if schema is None:
         return None, findings
     actions = native.action_parents(schema)
     findings += _phases(actions)
-    if owned is not None:
-        findings += doubts.doubtful(policies, schema, _names(actions, opened))
+    if owned is not None and not any(finding.code == "windows" for finding in findings):
+        findings += doubts.doubtful(_sound(policies, findings), schema, _names(actions, opened))
     if has_errors(findings):
         return None, findings
     digest = bundle.digest(sources)
@@ -181,6 +181,12 @@ def _empty(sources: Mapping[str, str], policies: Iterable[Policy]) -> list[Polic
         for file in files
         if file not in full and not any(True for _ in statements(sources[file]))
     ]
+
+
+def _sound(policies: Iterable[Policy], findings: Sequence[PolicyFinding]) -> list[Policy]:
+    """The policies without an error so far."""
+    wrong = {(finding.file, finding.line) for finding in findings if finding.level == "error"}
+    return [policy for policy in policies if (policy.file, policy.line) not in wrong]
 
 
 def _names(

@@ -16,14 +16,15 @@ from typing import cast
 from amends.backends.cedar import windows
 from amends.backends.cedar.compile import Snapshot
 from amends.backends.cedar.question import GROUPS, Question, RequestRejected, from_record
-from amends.backends.cedar.schema import CORE, PHASES, entity_type
+from amends.backends.cedar.schema import CORE, Vocabulary, entity_type
 from amends.backends.cedar.testfile import flat, merged, standard_fixtures
 from amends.backends.cedar.windows import EPOCH
 from amends.core.canonical import Json, JsonMap
-from amends.core.contract import Phase
+from amends.core.contract import InputType
 from amends.core.errors import InvalidInput, UnknownName
 from amends.core.evidence import as_map
 
+_EMPTY: Mapping[InputType, Json] = {"String": "", "Long": 0, "Bool": False, "Set<String>": []}
 RESERVED = frozenset({"__extn", "__entity", "__expr"})
 _LONG_LIMIT = 2**63
 _TIMES = re.compile(r"time\.now|approval\.(at|expires_at)|forward\.decided_at")
@@ -53,15 +54,22 @@ def from_text(text: str) -> JsonMap:
         raise InvalidInput(str(problem), hint='write Type::"id", or {"type": …, "id": …}') from None
 
 
-def about(snapshot: Snapshot, action: str) -> JsonMap:
-    """An unremarkable request for a policy action (`partner.reserve.undo`). Raises `UnknownName`."""
-    found = [key for key in snapshot.actions if key[1] == action and phase_of(snapshot, key) is not None]
+def about(vocabulary: Vocabulary, action: str) -> JsonMap:
+    """An unremarkable request for a policy action (`partner.reserve.undo`), its input empty or zero. Raises
+    `UnknownName`.
+    """
+    found = [declared for declared in vocabulary.actions.values() if declared.name == action]
     if not found:
-        known = ", ".join(sorted(id_ for _, id_ in snapshot.actions if not id_.startswith(("phase.", "selftest."))))
+        known = ", ".join(sorted(declared.name for declared in vocabulary.actions.values()))
         raise UnknownName(f"no policy action `{action}`", hint=f"there are: {known or 'none'}")
-    phase = phase_of(snapshot, found[0])
-    record = standard_fixtures()[phase or "forward"]
-    return {**record, "action": {"type": found[0][0], "id": found[0][1]}}
+    declared = found[0]
+    record = standard_fixtures()[declared.phase]
+    return {
+        **record,
+        "action": {"type": f"{declared.namespace}::Action", "id": declared.name},
+        "resource": {**as_map(record["resource"]), "type": f"{declared.namespace}::{min(declared.resources)}"},
+        "input": {name: _EMPTY[type_] for name, type_ in sorted(declared.required.items())},
+    }
 
 
 def with_resource(record: Mapping[str, Json], resource: str) -> JsonMap:
@@ -129,15 +137,6 @@ def stock(asked: Question) -> JsonMap:
     uids: JsonMap = {name: f"{uid['type']}::{json.dumps(uid['id'])}" for name, uid in asked.uids.items()}
     entities: list[Json] = [dict(entity) for entity in asked.entities]
     return {**uids, "context": dict(asked.context), "entities": entities}
-
-
-def phase_of(snapshot: Snapshot, action: tuple[str, str]) -> Phase | None:
-    """The phase of an action; None for a group."""
-    ancestors = snapshot.actions.get(action, frozenset())
-    for phase in PHASES:
-        if (f"{CORE}::Action", f"phase.{phase}") in ancestors:
-            return phase
-    return None
 
 
 def _once(pairs: list[tuple[str, Json]]) -> JsonMap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from amends.surfaces.cli.policy_change import diff, replay
 from amends.surfaces.cli.policy_junit import junit
 from amends.surfaces.cli.policy_known import history, list_, show
 from amends.surfaces.cli.policy_reload import reload
-from amends.surfaces.cli.policy_sources import bundle_folder, folder_argument, sources_of
+from amends.surfaces.cli.policy_sources import bundle_folder, folder_argument, project_of, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +46,13 @@ def check(session: Session, folder: Path | None, *, strict: bool) -> int:
     from amends.backends.cedar.findings import findings_of, has_errors
     from amends.core.errors import ConfigError
 
+    project_of(session, folder)  # what is wrong with the project itself is no finding about its policies
     try:
-        findings = isolated.check(sources_of(session, folder).whole)
+        sources = sources_of(session, folder)
+        findings = isolated.check(sources.whole)
+        if sources.label_problem is not None:
+            findings += [replace(one, file="site/bundle.toml") for one in findings_of(sources.label_problem)]
     except ConfigError as problem:
-        if "findings" not in problem.data and "file" not in problem.data and "label" not in problem.data:
-            raise
         findings = findings_of(problem)
     _show_findings(session, findings)
     return Exit.FAILED if has_errors(findings) or (strict and findings) else Exit.OK

@@ -14,7 +14,7 @@ from amends.surfaces.cli.common import desk, output_option
 from amends.surfaces.cli.exits import Exit
 from amends.surfaces.cli.output import moment
 from amends.surfaces.cli.policy_ledger import RecordedDecision, bundle_of, decision_named
-from amends.surfaces.cli.policy_sources import active_snapshot
+from amends.surfaces.cli.policy_sources import sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,14 +58,16 @@ def evaluate(
     With --json the question is printed, too, as any Cedar tool takes it. Exit 0: allow, 4: deny, 6: a person is needed.
     """
     from amends.backends.cedar import requests
+    from amends.backends.cedar.testing import loaded
 
     if sum(given is not None for given in (file, action, decision)) != 1:
         raise click.UsageError("name one of FILE, --action and --decision")
-    snapshot = active_snapshot(session, bundle)
+    whole = sources_of(session, bundle).whole
+    snapshot = loaded(whole)
     if file is not None:
         record = requests.from_text(_text_of(file))
     elif action is not None:
-        record = requests.about(snapshot, action)
+        record = requests.about(whole.vocabulary, action)
     else:
         with desk(session) as engine:
             record = dict(decision_named(engine, decision or "").decision.context)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from amends.bootstrap import Engine
     from amends.core.evidence import Decision
 
+_WORTH_A_RATE = 100  # decisions; fewer are over before the policies are warm
 _WORDS: dict[str, str] = {
     "same": "same",
     "same_by_others": "same outcome by other policies",
@@ -109,7 +110,7 @@ def replay(session: Session, candidate: str, *, since: str, fail_on: str, exampl
         session.output.document(_replay_document(version, snapshot, tally, failed))
     else:
         _show(session, version, tally)
-        rate = f"{tally.total / seconds:,.0f} a second" if seconds and tally.total else ""
+        rate = f"{tally.total / seconds:,.0f} a second" if seconds and tally.total >= _WORTH_A_RATE else ""
         session.output.say(f"{tally.total} decisions in {seconds:.1f} s {rate}".rstrip())
         if failed:
             session.output.say(f"failed on: {', '.join(_WORDS[kind] for kind in failed)}", "bold red")

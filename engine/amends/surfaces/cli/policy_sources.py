@@ -27,18 +27,18 @@ class Sources:
 
     whole: Collected
     shipped: Collected
+    label_problem: ConfigError | None  # the ledger knows the site's label with other sources
 
 
-def sources_of(session: Session, folder: Path | None = None, *, known: bool = True) -> Sources:
+def sources_of(session: Session, folder: Path | None = None) -> Sources:
     """The project's adapters and baseline with the project's bundle, or with the one in `folder`. Outside a project
-    `folder` is taken without adapters; the baseline's own folder is the baseline alone. `known`: refuse a label that
-    the ledger knows with other sources. Raises `ConfigError`.
+    `folder` is taken without adapters; the baseline's own folder is the baseline alone. Raises `ConfigError`.
     """
     from amends import _resources, bootstrap
     from amends.backends.cedar.testing import gathered
     from amends.backends.plugin_host import Loaded
 
-    settings = _settings(session, folder)
+    settings = project_of(session, folder)
     loaded = Loaded() if settings is None else bootstrap.adapters_of(settings, bootstrap.secrets_of(settings))
     for problem in loaded.problems:
         session.output.say(f"left out: {problem}; {problem.remedy}", "yellow")
@@ -47,14 +47,13 @@ def sources_of(session: Session, folder: Path | None = None, *, known: bool = Tr
         site = settings.path(settings.policies.bundle)
     if site is not None and site.exists() and site.samefile(_resources.policies_path()):
         site = None
-    labels = _known_labels(settings) if known and settings is not None else {}
     contracts = [offer.contract for offer in loaded.offers]
 
     def collected(bundle: Path | None) -> Collected:
-        return gathered(contracts, loaded.contributions, bundle, labels, loaded.owned_prefixes)
+        return gathered(contracts, loaded.contributions, bundle, {}, loaded.owned_prefixes)
 
     whole = collected(site)
-    return Sources(whole, collected(None) if site else whole)
+    return Sources(whole, collected(None) if site else whole, _label_problem(settings, site))
 
 
 def bundle_folder(session: Session, folder: Path | None) -> Path:
@@ -71,7 +70,7 @@ def active_snapshot(session: Session, folder: Path | None = None) -> Snapshot:
     """The project's policies, or those with the bundle in `folder`, ready to be asked. Raises `ConfigError`."""
     from amends.backends.cedar.testing import loaded
 
-    return loaded(sources_of(session, folder, known=False).whole)
+    return loaded(sources_of(session, folder).whole)
 
 
 def named_snapshot(session: Session, name: str) -> tuple[str, Snapshot]:
@@ -102,8 +101,10 @@ def named_snapshot(session: Session, name: str) -> tuple[str, Snapshot]:
     return fitting[0].version, snapshot_of(fitting[0].sources())
 
 
-def _settings(session: Session, folder: Path | None) -> Settings | None:
-    """The project's settings; None if there is no project, none was named, and a folder is all that is needed."""
+def project_of(session: Session, folder: Path | None) -> Settings | None:
+    """The project's settings; None if there is no project, none was named, and a folder is all that is needed. Raises
+    `ConfigError`.
+    """
     try:
         return settings_of(session)
     except ConfigError:
@@ -119,14 +120,18 @@ def _inside_a_project(file: str) -> bool:
     return any((place / file).is_file() for place in (here, *here.parents))
 
 
-def _known_labels(settings: Settings) -> dict[str, str]:
-    """What the ledger knows; a project that has never run has no storage, and a check makes none."""
+def _label_problem(settings: Settings | None, site: Path | None) -> ConfigError | None:
+    """Why the engine would refuse this label; a project that has never run has no storage, and a look makes none."""
     from amends import bootstrap
+    from amends.backends.cedar import bundle
 
-    if not settings.folder.exists():
-        return {}
+    if site is None or settings is None or not settings.folder.exists():
+        return None
     journal = bootstrap.journal_of(settings)
     try:
-        return bootstrap.known_labels(journal)
+        bundle.check_label(bundle.read(site), bootstrap.known_labels(journal))
+    except ConfigError as problem:
+        return problem
     finally:
         journal.close()
+    return None

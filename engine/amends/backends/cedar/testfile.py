@@ -4,8 +4,8 @@ text that exists for these tests only) and `tests`. It is a superset of what `ce
     {"name": "…", "request": {principal, action, resource, context}, "entities": […],
      "decision": "deny", "reason": ["policy-id"], "num_errors": 0}
 
-Ours says `given` and `expect` instead. A fixture is a whole request; `overrides` are merged into it, and null takes a
-key out. The fixtures `forward`, `probe`, `undo`, `release` and `correct` exist everywhere: an unremarkable request
+Ours says `given` and `expect` instead. A fixture is a whole request, or another fixture with `overrides`; those are
+merged into it, and null takes a key out. The fixtures `forward`, `probe`, `undo`, `release` and `correct` exist everywhere: an unremarkable request
 of that phase, to the self-test action. A recorded decision's `context` is such a request, too.
 
     {"name": "…", "given": {"fixture": "undo", "overrides": {"evidence": {"complete": false}}},
@@ -97,12 +97,23 @@ def question_of(test: PolicyTest, fixtures: Mapping[str, JsonMap]) -> Question:
     """What a test asks. Raises `RequestRejected`."""
     record: JsonMap = {}
     if test.given is not None:
-        if test.given.fixture not in fixtures:
-            raise RequestRejected(f"there is no fixture `{test.given.fixture}`")
-        record = merged(fixtures[test.given.fixture], test.given.overrides)
+        record = merged(_whole(test.given.fixture, fixtures, ()), test.given.overrides)
     record = merged(record, flat(test.request or {}))
     question = from_record(record)
     return question if test.entities is None else replace(question, entities=test.entities)
+
+
+def _whole(name: str, fixtures: Mapping[str, JsonMap], above: tuple[str, ...]) -> JsonMap:
+    """The request of a fixture, which may begin as another one. Raises `RequestRejected`."""
+    if name not in fixtures:
+        raise RequestRejected(f"there is no fixture `{name}`")
+    if name in above:
+        raise RequestRejected(f"the fixture `{name}` begins as itself")
+    found = fixtures[name]
+    begins = found.get("fixture")
+    if not isinstance(begins, str):
+        return found
+    return merged(_whole(begins, fixtures, (*above, name)), as_map(found.get("overrides")))
 
 
 def flat(request: Mapping[str, Json]) -> JsonMap:

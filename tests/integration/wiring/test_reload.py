@@ -2,6 +2,7 @@
 
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -259,6 +260,17 @@ def test_the_shadow_bundle_is_asked_and_its_sources_are_kept(engine):
     (note,) = run.state.actions[result.action_id].decided.shadow
     assert (note.of, note.verdict) == ("bundle", "deny")
     assert note.effective_digest in {fact["effective_digest"] for fact in told(engine, "bundle_recorded")}
+
+
+def test_what_a_shadow_would_have_changed_is_a_query(engine):
+    """The one of docs/policies.md."""
+    page = (Path(__file__).parents[3] / "docs" / "policies.md").read_text(encoding="utf-8")
+    query = page.partition("```sql\n")[2].partition("```")[0]
+    with engine.run(workflow="order", run_key="1", agent="coder") as run:
+        for name in ("a", "b"):
+            run.call("shop.reserve", {"name": name})
+    table = engine.sql(query)
+    assert table.rows == (("shop.reserve", "deny", '["all is forbidden here"]', 2),)
 
 
 def test_a_bad_shadow_prevents_nothing(project, engine):

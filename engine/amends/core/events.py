@@ -431,7 +431,7 @@ class BundleRecorded(Frozen):
 
 
 class BundleActivated(Frozen):
-    """An engine decides under this bundle from now on."""
+    """This bundle decides from now on: an engine has loaded it, or somebody had it examined and it is sound."""
 
     kind: Literal["bundle_activated"] = "bundle_activated"
     policy_version: str

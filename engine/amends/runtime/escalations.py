@@ -19,7 +19,7 @@ _S = ActionStatus
 
 CHOICES: dict[ParkedCause, tuple[str, ...]] = {
     ParkedCause.UNKNOWN: ("it_happened", "it_did_not_happen", "look_again", "accept_as_is", "abandon"),
-    ParkedCause.DENIED: ("compensate", "accept_as_is", "it_did_not_happen", "withdraw", "abandon"),
+    ParkedCause.DENIED: ("look_again", "compensate", "accept_as_is", "it_did_not_happen", "withdraw", "abandon"),
     ParkedCause.DIVERGED: ("look_again", "compensate", "accept_as_is", "it_did_not_happen", "abandon"),
     ParkedCause.UNDO_FAILED: ("compensate", "already_undone", "accept_as_is", "abandon"),
     ParkedCause.UNREGISTERED: ("already_undone", "accept_as_is", "abandon"),

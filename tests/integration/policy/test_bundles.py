@@ -114,6 +114,26 @@ def test_duplicate_id_names_the_first_place(load, site):
         load(site_bundle=site(FREEZE + FREEZE))
 
 
+def test_site_schema_has_names_of_its_own(load, site, ask):
+    """Common types, enumerations and entities in a namespace of the site's, for its policies to use."""
+    schema = """namespace Orders {
+      type Limit = { amount: Long, currency: String };
+      entity Desk enum ["north", "south"];
+      entity Order in [Amends::Tenant] = { desk: Desk, limit?: Limit };
+    }"""
+    rule = """@id("site:desks") @reason("agents act in the north only") forbid (principal is Amends::Agent,
+    action in Amends::Action::"phase.forward", resource is Partner::Reservation)
+    when { Orders::Desk::"north" == Orders::Desk::"south" };"""
+    (folder := site(rule)).joinpath("schema").mkdir()
+    (folder / "schema" / "orders.cedarschema").write_text(schema, encoding="utf-8")
+    authorizer = load(site_bundle=folder)
+    assert authorizer.decide(ask()).allowed
+    assert authorizer.bundle().sources["site/schema/orders.cedarschema"] == schema
+    (folder / "site.cedar").write_text(rule.replace('"south"', '"suoth"'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"site/site.cedar:1: policy `site:desks`"):
+        load(site_bundle=folder)
+
+
 def test_site_schema_may_not_touch_namespaces_of_others(load, site):
     """A second declaration of an adapter's namespace is refused, and so is an action in two phases or in none."""
     folder = site(FREEZE)

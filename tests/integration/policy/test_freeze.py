@@ -3,6 +3,8 @@
 import pytest
 
 from amends.core.errors import ConfigError
+from amends.core.status import ActionStatus
+from amends.testing.worlds import keyed, queued
 
 FREEZE = """
 [[calendar]]
@@ -60,3 +62,46 @@ def test_no_site_removes_it(load, site):
     """It is the baseline's: `switch_off` names default permits of adapters only."""
     with pytest.raises(ConfigError, match="`amends:write-freeze` is no default permit"):
         load(site_bundle=site(ONLY_READS, manifest='switch_off = ["amends:write-freeze"]\n'))
+
+
+UNTIL_MIDNIGHT = """
+[[calendar]]
+name = "write_freeze"
+time_zone = "UTC"
+[[calendar.range]]
+first_day = 2023-11-14
+last_day = 2023-11-14
+"""  # the day on which worlds begin
+ARGS = {"name": "o-1"}
+
+
+def test_a_release_that_a_freeze_stopped_is_asked_about_again_when_a_person_says_so(cedar_world):
+    """Rule 22: the end of the freeze is no new bundle; a person lets it be looked at again, and it leaves."""
+    world = cedar_world(queued("shop.notify"))
+    (engine,) = world.engines
+    run = world.run()
+    run.call("shop.notify", ARGS)
+    world.authorizer.adopt(world.load(ONLY_READS, "1.1.0", **{"windows.toml": UNTIL_MIDNIGHT}))
+    assert run.finish(wait_seconds=5).status.value == "needs_human"
+    assert world.system.count() == 0
+    (item,) = engine.escalations()
+    assert "a write freeze is in force" in item.in_doubt
+    world.clock.advance(86_400)
+    engine.recover(wait_seconds=5)
+    assert engine.state(run.run_id).run.status.value == "needs_human"
+    engine.resolve(item.escalation_id, "look_again", by="maya")
+    engine.recover(wait_seconds=5)
+    assert engine.state(run.run_id).run.status.value == "committed"
+    assert world.system.count() == 1
+
+
+def test_a_run_that_died_before_a_freeze_is_recovered_during_it(cedar_world):
+    """What the agent may not do any more, recovery takes back."""
+    world = cedar_world(keyed("shop.reserve"))
+    run = world.run()
+    run.call("shop.reserve", ARGS)
+    world.authorizer.adopt(world.load(ONLY_READS, "1.1.0", **{"windows.toml": UNTIL_MIDNIGHT}))
+    assert run.call("shop.reserve", {"name": "o-2"}).status is ActionStatus.DENIED
+    run.fail("the freeze began", wait_seconds=60)
+    assert run.outcome.status.value == "recovered"
+    assert world.system.count() == 0

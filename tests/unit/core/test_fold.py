@@ -78,6 +78,8 @@ OF_THE_SYSTEM: dict[str, e.Body] = {
     "pause_set": e.PauseSet(scope="all", reason="r", by="Maya Lind"),
     "pause_lifted": e.PauseLifted(scope="all", by="Maya Lind"),
     "bundle_recorded": e.BundleRecorded(policy_version="v", effective_digest="d", sources={"a.cedar": "x"}),
+    "bundle_activated": e.BundleActivated(policy_version="v", effective_digest="d"),
+    "bundle_rejected": e.BundleRejected(role="active", policy_version="", digest="d", reasons=("r",), kept="v"),
     "run_quarantined": e.RunQuarantined(quarantined_run="run-9", reason="unreadable"),
     "drill_certified": e.DrillCertified(
         capability="a.b", contract_digest="c", subject_digest="s", engine_major=1, expires_us=5

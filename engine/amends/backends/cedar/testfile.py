@@ -5,8 +5,9 @@ text that exists for these tests only) and `tests`. It is a superset of what `ce
      "decision": "deny", "reason": ["policy-id"], "num_errors": 0}
 
 Ours says `given` and `expect` instead. A fixture is a whole request, or another fixture with `overrides`; those are
-merged into it, and null takes a key out. The fixtures `forward`, `probe`, `undo`, `release` and `correct` exist everywhere: an unremarkable request
-of that phase, to the self-test action. A recorded decision's `context` is such a request, too.
+merged into it, and null takes a key out. The fixtures `forward`, `probe`, `undo`, `release` and `correct` exist
+everywhere: an unremarkable request of that phase, to the self-test action. A recorded decision's `context` is such a
+request, too.
 
     {"name": "…", "given": {"fixture": "undo", "overrides": {"evidence": {"complete": false}}},
      "expect": {"outcome": "deny", "code": "forbidden", "determining": ["amends:undo-needs-complete-evidence"]}}

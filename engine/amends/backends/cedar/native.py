@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import cedarpy
@@ -118,11 +119,18 @@ def action_parents(schema: SchemaHandle) -> dict[tuple[str, str], frozenset[tupl
 
 
 def parse_entities(entities: Sequence[Mapping[str, Json]], schema: SchemaHandle) -> EntitiesHandle | None:
-    """Entities checked against the schema (without it, action groups would be absent); None if they do not fit."""
+    """Entities checked against the schema (without it, action groups would be absent); None if they do not fit. The
+    last few are kept: an action is asked about several times in a row, and a handle holds all actions of the schema.
+    """
     try:
-        return _entities(json.dumps(entities, allow_nan=False), schema)
+        return _parsed_entities(json.dumps(entities, allow_nan=False), schema)
     except _PARSE_ERRORS:
         return None
+
+
+@lru_cache(maxsize=8)
+def _parsed_entities(text: str, schema: SchemaHandle) -> EntitiesHandle:
+    return _entities(text, schema)
 
 
 def evaluate(

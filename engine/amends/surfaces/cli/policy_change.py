@@ -191,19 +191,12 @@ def _show(session: Session, version: str, tally: _Tally) -> None:
         shown = tally.shown.get(kind, [])
         if kind == "same" or not shown:
             continue
-        rows = [
-            (
-                recorded.decision.decision_id,
-                moment(recorded.at_us),
-                recorded.decision.action,
-                recorded.decision.resource,
-                _answer(recorded.decision.verdict, recorded.decision.tier, recorded.decision.policy_ids),
-                _found(result),
-            )
-            for recorded, result in shown
-        ]
-        title = f"{word} ({len(shown)} of {tally.counts[kind]})"
-        session.output.table(("decision", "at", "action", "resource", "was", "would be"), rows, title=title)
+        session.output.heading(f"{word} ({len(shown)} of {tally.counts[kind]})")
+        for recorded, result in shown:
+            made = recorded.decision
+            session.output.line(f"  {made.decision_id}  {moment(recorded.at_us)}  {made.action} of {made.resource}")
+            was = _answer(made.verdict, made.tier, made.policy_ids)
+            session.output.line(f"    was {was}; would be {_found(result)}")
 
 
 def _answer(verdict: str, tier: int, policy_ids: tuple[str, ...]) -> str:
@@ -213,7 +206,7 @@ def _answer(verdict: str, tier: int, policy_ids: tuple[str, ...]) -> str:
 
 def _found(result: Replayed) -> str:
     if result.problem or result.found is None:
-        return result.problem
+        return f"unknown: {result.problem}"
     return _answer(result.found.verdict, result.found.tier, result.found.policy_ids)
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from amends import bootstrap
 from amends.backends.clock import SystemClock
+from amends.bootstrap import wiring
 from amends.core.errors import CallerError, Conflict
 
 DRIVER = """
@@ -98,7 +98,7 @@ def test_a_forked_child_may_not_call(engine, sent, reserve):
 
 def test_a_clock_that_goes_backwards_moves_no_ledger_time(open_engine, sent, monkeypatch, reserve):
     """Events keep their order in time, and the run ends as it would have."""
-    monkeypatch.setattr(bootstrap, "SystemClock", MovableClock)
+    monkeypatch.setattr(wiring, "SystemClock", MovableClock)
     engine = open_engine()
     run = engine.run(workflow="orders", run_key="1", agent="bot")
     assert reserve(run, "o1").ok

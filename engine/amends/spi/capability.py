@@ -141,7 +141,7 @@ class Capability(ABC):
 
     def undo(self, call: Call) -> Receipt:
         """Make the one mutating request that takes the effect back, for the rung `call.rung`."""
-        raise NotImplementedError(f"{self.contract.capability} has no undo")
+        raise NotSent(f"`{self.contract.capability}` has no undo", code="no_undo")
 
     def verify_undone(self, question: Question) -> Observation:
         """A separate read after the undo: `absent` means undone. By default the probe."""
@@ -151,7 +151,7 @@ class Capability(ABC):
         """Do, verify, undo, verify on a sandbox copy: the subject's digest and what was seen, in words. Raises
         `Refused` with what did not hold. Only capabilities whose contract says `needs_drill` have one.
         """
-        raise NotImplementedError(f"{self.contract.capability} has no drill")
+        raise NotSent(f"`{self.contract.capability}` has no drill", code="no_drill")
 
     def place(self, question: Question) -> str:
         """The signal's place, if it needs more than the contract's template. Empty: use the template."""

@@ -57,6 +57,17 @@ class OwnerFiles:
             return False
         return _is_free(self._folder / Path(holder.owner_file).name)
 
+    def orphaned(self, holder: Holder) -> bool:
+        if holder.host != self.me().host or self.proven_dead(holder):
+            return False
+        try:
+            os.kill(holder.pid, 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
     def close(self) -> None:
         """Let go: this owner counts as dead as soon as no child process holds the lock either. Idempotent."""
         with self._closing:

@@ -57,6 +57,12 @@ class Owners(Protocol):
         """True only on proof: the holder is of this host and nobody holds its owner file. Another host: False."""
         ...
 
+    def orphaned(self, holder: Holder) -> bool:
+        """True if the holder's process is gone from this host while a child of its adapters still holds its owner
+        file: no proof of death, but nobody renews its lease, so waiting for the lease's end is worth while.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:

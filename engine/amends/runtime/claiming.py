@@ -110,7 +110,7 @@ class Claims:
         if not run.holder_id:
             return "released"
         me = self._kit.owners.me()
-        holder = e.Holder(owner_id=run.holder_id, host=run.holder_host, pid=run.holder_pid, owner_file=run.owner_file)
+        holder = holder_of(run)
         if holder.owner_id == me.owner_id and self.driving(run.run_id) is None:
             return "same_process"
         if holder.owner_id != me.owner_id and self._kit.owners.proven_dead(holder):
@@ -155,3 +155,8 @@ class Claims:
 
 def _open_deadlines(state: RunState) -> list[int]:
     return [a.deadline_us or 0 for a in state.actions.values() if a.status is ActionStatus.RUNNING]
+
+
+def holder_of(run: RunRow) -> e.Holder:
+    """Who drives a run, as recorded at its last take-over."""
+    return e.Holder(owner_id=run.holder_id, host=run.holder_host, pid=run.holder_pid, owner_file=run.owner_file)

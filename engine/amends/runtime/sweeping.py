@@ -12,7 +12,7 @@ from amends.core.rows import RunRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import TERMINAL_RUNS, RunStatus
 from amends.runtime.book import Book, Draft
-from amends.runtime.claiming import Claims
+from amends.runtime.claiming import Claims, holder_of
 from amends.runtime.driving import REOPENED, Driver
 from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
@@ -39,6 +39,7 @@ class Sweeper:
     pager: Pager
     reopener: Reopener
     stuck: dict[str, str] = field(default_factory=dict[str, str])  # runs that could not be driven, and why
+    freed_us: dict[str, int] = field(default_factory=dict[str, int])  # when a run without its driver may be taken
     again_us: dict[str, int] = field(default_factory=dict[str, int])  # when a stuck run is tried again
 
     def settle(self, session: Session, until_us: int) -> RunState:
@@ -94,6 +95,7 @@ class Sweeper:
         seen: dict[str, RunState] = {}
         while True:
             worked = False
+            self.freed_us.clear()
             for run in self._candidates():
                 state = self._try(run)
                 if state is not None:
@@ -109,6 +111,8 @@ class Sweeper:
         """True if a run that was driven here, or that somebody let go, has work due by then, and it is not over yet."""
         if self.kit.clock.now_us() > until_us:
             return False
+        if any(freed <= until_us for freed in self.freed_us.values()):
+            return True
         mine = [s.run for s in seen.values() if not s.run.terminal]
         rows = self.kit.journal.rows("run", statuses=_DRIVEN, due_before_us=until_us, limit=_PAGE)
         let_go = [run for run in self.book.runs(rows) if not run.holder_id]
@@ -172,9 +176,16 @@ class Sweeper:
         try:
             state = self.recover(run.run_id, 0)
         except Conflict:
+            self._note_orphan(run)
             return None
         except Exception as error:  # noqa: BLE001 - whatever stops one run, the others go on (rule 16)
             self.stuck[run.run_id] = describe(error)
             self.again_us[run.run_id] = self.kit.clock.now_us() + _STUCK_US
             return None
         return state if state.run.head > before else None
+
+    def _note_orphan(self, run: RunRow) -> None:
+        """A run whose driver is gone, while a child of its adapters still works, is free when its lease is over."""
+        state = self.book.state(run.run_id)
+        if self.kit.owners.orphaned(holder_of(state.run)):
+            self.freed_us[run.run_id] = self.claims.holder_until_us(state.run, state)

@@ -67,6 +67,7 @@ class FakeOwners:
 
     def __init__(self, owner_id: str = "owner-1", *, host: str = "host-1", pid: int = 1) -> None:
         self.dead: set[str] = set()
+        self.orphans: set[str] = set()
         self._me = Holder(owner_id=owner_id, host=host, pid=pid, owner_file=f"{owner_id}.lock")
 
     def me(self) -> Holder:
@@ -74,6 +75,9 @@ class FakeOwners:
 
     def proven_dead(self, holder: Holder) -> bool:
         return holder.host == self._me.host and holder.owner_id in self.dead
+
+    def orphaned(self, holder: Holder) -> bool:
+        return holder.host == self._me.host and holder.owner_id in self.orphans
 
 
 class StaticSecrets:

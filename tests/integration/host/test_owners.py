@@ -164,3 +164,16 @@ def test_an_unusable_folder_is_named(tmp_path, clock):
         OwnerFiles(tmp_path / "owners", clock, UuidV7(clock))
     assert "owners" in caught.value.message
     assert caught.value.hint
+
+
+def test_a_driver_that_left_a_child_behind_is_orphaned_and_not_proven_dead(owners, other):
+    """Rule 12: no proof while the child may still act, but nobody renews the lease any more."""
+    process, holder, child = other("child")
+    assert not owners.orphaned(holder)
+    kill(process)
+    assert not owners.proven_dead(holder)
+    assert owners.orphaned(holder)
+    os.killpg(child, signal.SIGKILL)
+    while not owners.proven_dead(holder):
+        time.sleep(0.01)
+    assert not owners.orphaned(holder)

@@ -213,3 +213,15 @@ def test_an_outcome_in_flight_at_a_take_over_is_counted_once(two):
     assert state.run.status.value == "recovered"
     assert len(two.system.sent("shop.reserve", "undo")) == 3
     assert all(a.outcome in {Outcome.SUCCEEDED, Outcome.UNKNOWN} for a in state.actions.values())
+
+
+def test_recovery_waits_for_a_lease_that_nobody_renews(two):
+    """Rule 12: a child of a dead driver still holds its file, which is no proof of death; its lease ends by itself."""
+    run = two.run()
+    run.call("shop.reserve", ARGS)
+    second = two.engines[1]
+    assert second.recover(wait_seconds=60) == []  # a living driver is not waited for
+    second.kit.owners.orphans.add("owner-1")
+    (state,) = second.recover(wait_seconds=60)
+    assert state.run.status.value == "recovered"
+    assert two.system.count("shop.reserve") == 0

@@ -8,10 +8,9 @@ from amends.core import correction
 from amends.core import events as e
 from amends.core.canonical import Json, digest
 from amends.core.fold_actions import planned_row
-from amends.core.identity import idempotency_key
 from amends.core.rows import ActionRow, RunState
-from amends.core.schedule import microseconds
 from amends.core.status import ActionKind, ActionStatus, ParkedCause, RunStatus
+from amends.runtime import drafting
 from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy, subject_of
 from amends.runtime.book import Book, Draft
@@ -109,19 +108,9 @@ class Corrections:
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
-            intent = e.IntentRecorded(
-                attempt=action.attempt + 1,
-                idempotency_key=idempotency_key(action.run_id, action.kind, action.slot, action.generation),
-                deadline_us=self.kit.ledger_now_us(state.run) + microseconds(action.contract.limits.timeout_seconds),
-                approval_id=action.approval_id,
-            )
+            intent = drafting.next_intent(self.kit, state.run, action, None, action.approval_id)
             return [decided, Draft(intent, action_id)]
 
         self.book.record(session.run_id, decide, epoch=session.epoch, allowed=POSTING)
-        flight = self.sending.send(session, action_id, lambda: True, allowed=POSTING)
-        timeout = self.book.last_known(session.run_id).actions[action_id].contract.limits.timeout_seconds
-        try:
-            flight.result(timeout=timeout + 5.0)
-        except TimeoutError:
-            self.sending.give_up_waiting(session, action_id, "timeout")
+        self.sending.send_and_wait(session, action_id, allowed=POSTING)
         self.kit.progress.reached("after_correction", session.run_id, action_id)

@@ -72,6 +72,34 @@ def next_intent(
     )
 
 
+def twin(
+    action: ActionRow,
+    slot: str,
+    *,
+    generation: int = 1,
+    depends_on: tuple[str, ...] = (),
+    inputs_from: tuple[str, ...] = (),
+) -> e.ActionPlanned:
+    """The registration of a second effect of an action, found without a call of ours (rules 7 and 25)."""
+    return e.ActionPlanned(
+        action_kind=ActionKind.DUPLICATE,
+        of=action.action_id,
+        capability=action.capability,
+        adapter=action.adapter,
+        instance=action.instance,
+        environment=action.environment,
+        slot=slot,
+        generation=generation,
+        args=action.args,
+        args_digest=action.args_digest,
+        input=action.input,
+        resource=action.resource,
+        contract=action.contract,
+        depends_on=depends_on,
+        inputs_from=inputs_from,
+    )
+
+
 def subject(resolved: Resolved, prepared: Prepared) -> Subject:
     """What policy is asked about before an action is registered."""
     return Subject(

@@ -10,8 +10,9 @@ from amends.core.errors import UnknownName
 from amends.core.evidence import Evidence
 from amends.core.identity import run_claim
 from amends.core.rows import ActionRow, RunState
-from amends.core.status import ActionKind, ActionStatus, Outcome, ParkedCause, RunStatus
+from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.ports.journal import RowKey
+from amends.runtime import drafting
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
 from amends.runtime.escalations import Escalations
@@ -111,7 +112,7 @@ class Listener:
                 Draft(e.LeaseReleased()),
             ]
 
-        found = [Draft(_found(action), found_id), Draft(outcome, found_id)]
+        found = [Draft(drafting.twin(action, f"{action.slot}~later"), found_id), Draft(outcome, found_id)]
         return self.book.open(self.kit.ids.new(), opened, lambda _: found, parked)
 
     def _opened(self, state: RunState, what: str) -> e.RunOpened:
@@ -128,21 +129,3 @@ class Listener:
             lease_until_us=self.kit.clock.now_us() + self.kit.lease_us,
             caused_by=run.run_id,
         )
-
-
-def _found(action: ActionRow) -> e.ActionPlanned:
-    return e.ActionPlanned(
-        action_kind=ActionKind.DUPLICATE,
-        of=action.action_id,
-        capability=action.capability,
-        adapter=action.adapter,
-        instance=action.instance,
-        environment=action.environment,
-        slot=f"{action.slot}~later",
-        args=action.args,
-        args_digest=action.args_digest,
-        input=action.input,
-        resource=action.resource,
-        contract=action.contract,
-        depends_on=(),
-    )

@@ -11,6 +11,7 @@ from amends.core.evidence import Decision, Evidence, Observation
 from amends.core.release import absence_of_success_final_us
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import TRANSITIONS, ActionKind, Move, Outcome, ParkedCause
+from amends.runtime import drafting
 from amends.runtime.asking import Policy, subject_of
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
@@ -149,20 +150,10 @@ class Looker:
 
 
 def _twin_planned(action: ActionRow, reference: str) -> e.ActionPlanned:
-    return e.ActionPlanned(
-        action_kind=ActionKind.DUPLICATE,
-        of=action.action_id,
-        capability=action.capability,
-        adapter=action.adapter,
-        instance=action.instance,
-        environment=action.environment,
-        slot=f"{action.slot}~{reference}",
+    return drafting.twin(
+        action,
+        f"{action.slot}~{reference}",
         generation=action.generation,
-        args=action.args,
-        args_digest=action.args_digest,
-        input=action.input,
-        resource=action.resource,
-        contract=action.contract,
         depends_on=action.depends_on if action.depends_on is not None else action.after,
         inputs_from=action.inputs_from,
     )

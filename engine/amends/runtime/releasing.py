@@ -214,11 +214,7 @@ class Outbox:
             allowed=_COMMITTING,
             forbidden=pause_keys(self.book.last_known(session.run_id).run),
         )
-        flight = self.sending.send(session, action_id, lambda: True, allowed=_COMMITTING)
-        try:
-            flight.result(timeout=action.contract.limits.timeout_seconds + 5.0)
-        except TimeoutError:
-            self.sending.give_up_waiting(session, action_id, "timeout")
+        self.sending.send_and_wait(session, action_id, allowed=_COMMITTING)
 
     def _turn_back(self, session: Session, reason: str) -> None:
         drafts = [Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=reason))]

@@ -25,6 +25,7 @@ from amends.runtime.sessions import Session
 from amends.spi.capability import Call
 
 _S = ActionStatus
+_SPARE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,15 @@ class Sending:
         if state.run.terminal:
             self._listener.after_the_end(state, state.actions[action_id], outcomes.late(body))
         return state
+
+    def send_and_wait(self, session: Session, action_id: str, *, allowed: frozenset[RunStatus]) -> None:
+        """`send` for the engine's own steps: back once the outcome is recorded, or given up past the time limit."""
+        flight = self.send(session, action_id, lambda: True, allowed=allowed)
+        limits = self._book.last_known(session.run_id).actions[action_id].contract.limits
+        try:
+            flight.result(timeout=limits.timeout_seconds + _SPARE_SECONDS)
+        except TimeoutError:
+            self.give_up_waiting(session, action_id, "timeout")
 
     def give_up_waiting(self, session: Session, action_id: str, code: str) -> CallResult:
         """The caller waits no longer: a call still in flight becomes `unknown`; its thread goes on (rule 3)."""

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from amends.spi import Refused
 from amends.spi.process import TimeLimit
+from amends.testing.loopback.git_http import GitHttp
 from amends_git.command import GitFailed
 
 KILL_CLIENT = """
@@ -98,71 +98,51 @@ def test_engine_killed_during_the_push_is_found_out_by_another_process(bench):
     assert action.verify().seen == "absent"
 
 
-class _Backend(BaseHTTPRequestHandler):
-    """git http-backend over a socket; it can drop the answer to a push after carrying it out, or refuse a token."""
-
-    protocol_version = "HTTP/1.0"
-    root, seen, drop, wanted = "", [], 0, None
-
-    def _serve(self):
-        cls = type(self)
-        path, _, query = self.path.partition("?")
-        cls.seen.append((self.command, path, self.headers.get("Authorization", "")))
-        if cls.wanted is not None and self.headers.get("Authorization") != cls.wanted:
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", "Basic")
-            self.end_headers()
-            return
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        env = {
-            "PATH": os.environ["PATH"], "GIT_PROJECT_ROOT": cls.root, "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path,
-            "QUERY_STRING": query, "REQUEST_METHOD": self.command, "REMOTE_USER": "agent", "REMOTE_ADDR": "127.0.0.1",
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-        }  # fmt: skip
-        answer = subprocess.run(["git", "http-backend"], input=body, env=env, capture_output=True, check=True).stdout
-        if path.endswith("git-receive-pack") and self.command == "POST" and cls.drop:
-            cls.drop -= 1
-            return
-        head, _, content = answer.partition(b"\r\n\r\n")
-        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-        self.send_response(int(fields.pop("Status", "200").split()[0]))
-        for name, value in fields.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = _serve  # noqa: N815 - names the library calls
-
-    def log_message(self, *args):
-        pass
-
-
 @contextmanager
-def served(bench, *, drop=0, wanted=None):
-    handler = type("Backend", (_Backend,), {"root": str(bench.root), "seen": [], "drop": drop, "wanted": wanted})
-    subprocess.run(["git", "-C", bench.remote, "config", "http.receivepack", "true"], check=True)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    bench.settings = {"remote": f"http://127.0.0.1:{server.server_port}/billing.git", "token": "env:GIT_TOKEN"}
-    try:
-        yield handler
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def served(bench, *, drop=0, wanted=""):
+    """The bench's remote over smart HTTP, as the agent reaches it."""
+    with GitHttp(bench.root, wanted=wanted) as server:
+        server.drop_answers(drop)
+        bench.settings = {"remote": f"{server.url}/billing.git", "token": "env:GIT_TOKEN"}
+        yield server
 
 
 def test_answer_dropped_over_http_after_the_push_landed(bench):
     """The transport lost the answer (and may have sent again and been rejected): the ref is ours, so it succeeded."""
-    with served(bench, drop=1) as backend:
+    with served(bench, drop=1) as server:
         action = prepared_branch(bench)
         action.send()
-        assert [path for method, path, _ in backend.seen if path.endswith("receive-pack") and method == "POST"]
+        assert server.dropped == 1
         assert action.probe().seen == "applied"
     assert bench.remote_ref("refs/heads/feature/field") == action.allocated["commit"]
+
+
+def test_push_that_the_transport_sent_twice_and_calls_rejected_has_succeeded(bench):
+    """The answer was lost, libcurl sent again, the server rejected its own former push: the ref is ours, once."""
+    with served(bench) as server:
+        prepared_branch(bench).send()
+        arrived = server.receive_packs
+        server.drop_answers(1)
+        action = bench.action("push", branch="feature/field", commit=bench.agent_commits())
+        done = action.run()
+        assert (server.dropped, server.receive_packs - arrived) == (1, 2)
+        assert done.reference == bench.remote_ref("refs/heads/feature/field")
+        assert (action.probe().seen, action.rung()) == ("applied", "restore")
+        server.drop_answers(1)
+        action.undo()
+        assert server.dropped == 2
+        assert action.verify().seen == "absent"
+
+
+def test_large_push_over_http_arrives(bench):
+    """More than one buffer goes out in chunks, and is one push."""
+    with served(bench) as server:
+        prepared_branch(bench).send()
+        (bench.checkout / "data.bin").write_bytes(os.urandom(1_500_000))
+        action = bench.action("push", branch="feature/field", commit=bench.agent_commits())
+        action.run()
+        assert action.probe().seen == "applied"
+    assert server.receive_packs >= 2
 
 
 def test_token_travels_in_a_header_only(bench):

@@ -36,6 +36,7 @@ class Observation(Frozen):
     parts: tuple[str, ...] = ()
     twins: tuple[str, ...] = ()  # with `many`: the provider references that bear our marker
     detail: str = ""
+    retry_after_seconds: float | None = None  # the provider asked not to be asked sooner
 
 
 class ShadowAnswer(Frozen):

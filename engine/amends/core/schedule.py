@@ -36,7 +36,7 @@ def next_probe_us(action: ActionRow, dead_since_us: int | None) -> int | None:
         times.append(max(since, final_at + _FINAL_LOOK_AFTER_US))
     last = action.probed_us if action.probes else None
     pending = [time for time in times if last is None or time > last]
-    return min(pending) if pending else None
+    return max(min(pending), _asked_us(action)) if pending else None
 
 
 def next_look_us(action: ActionRow) -> int | None:
@@ -47,7 +47,16 @@ def next_look_us(action: ActionRow) -> int | None:
     if action.probes == 0:
         return 0
     times = probe.schedule_seconds
-    return (action.probed_us or 0) + microseconds(max(0.0, times[action.probes] - times[action.probes - 1]))
+    due = (action.probed_us or 0) + microseconds(max(0.0, times[action.probes] - times[action.probes - 1]))
+    return max(due, _asked_us(action))
+
+
+def _asked_us(action: ActionRow) -> int:
+    """Before when the provider asked not to be asked again; never longer than the probe's deadline."""
+    probe, seen = action.contract.probe, action.observation
+    if probe is None or seen is None or seen.retry_after_seconds is None or not action.probes:
+        return 0
+    return (action.probed_us or 0) + microseconds(min(seen.retry_after_seconds, probe.deadline_seconds))
 
 
 def undo_retry_us(forward: ActionRow, undo: ActionRow) -> int:

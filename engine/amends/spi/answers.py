@@ -45,12 +45,17 @@ class Ambiguous(Exception):
 
 
 class Unreadable(Exception):
-    """A read gave no usable answer: a probe turns it into `inconclusive`. `code` as in `Ambiguous` and `NotSent`."""
+    """A read gave no usable answer: a probe turns it into `inconclusive`. `code` as in `Ambiguous` and `NotSent`;
+    `retry_after_seconds` is what the provider asked for, for the `Observation`.
+    """
 
-    def __init__(self, detail: str, *, code: str, status: int | None = None) -> None:
+    def __init__(
+        self, detail: str, *, code: str, status: int | None = None, retry_after_seconds: float | None = None
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.status = status
+        self.retry_after_seconds = retry_after_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,8 @@ def judge_read(answer: HttpAnswer, own_statuses: Collection[int] = frozenset({40
         return answer
     if not answer.ok:
         detail = f"{answer.request.name} answered {answer.status}: {answer.excerpt()}"
-        raise Unreadable(detail, code=f"http_{answer.status}", status=answer.status)
+        later = answer.retry_after_seconds()
+        raise Unreadable(detail, code=f"http_{answer.status}", status=answer.status, retry_after_seconds=later)
     try:
         return _readable(answer)
     except Ambiguous as lost:

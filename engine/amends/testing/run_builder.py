@@ -167,10 +167,17 @@ class RunBuilder(RunRecord):
         parts: tuple[str, ...] = (),
         reference: str = "",
         state: Mapping[str, Json] | None = None,
+        retry_after_seconds: float | None = None,
     ) -> Self:
         """One look, and the outcome it proves, if it proves one."""
         action = self.action()
-        observation = Observation(seen=seen, parts=parts, reference=reference, state=dict(state or {}))
+        observation = Observation(
+            seen=seen,
+            parts=parts,
+            reference=reference,
+            state=dict(state or {}),
+            retry_after_seconds=retry_after_seconds,
+        )
         self.record(e.ProbeSent(purpose=purpose, number=action.probes + 1))
         self.record(e.ProbeAnswered(purpose=purpose, observation=observation))
         if action.outcome in {Outcome.UNKNOWN, Outcome.FAILED} and purpose in {"reconcile", "confirm"}:

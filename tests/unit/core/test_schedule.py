@@ -125,6 +125,23 @@ def test_looks_that_cannot_tell_are_spaced_like_the_schedule():
     assert next_look_us(run.probed("inconclusive", "before_undo").action("a")) is None
 
 
+def test_a_provider_that_asks_for_patience_gets_it_up_to_the_deadline():
+    """Retry-After of a look postpones the next one; an absurd one only until the probe's own deadline."""
+    run = lost().probed("inconclusive", retry_after_seconds=9.0)
+    assert due_in(run, next_probe_us(run.action("a"), None)) == 9.0
+    run = lost().probed("inconclusive", retry_after_seconds=1e9)
+    assert due_in(run, next_probe_us(run.action("a"), None)) == 15.0
+    run = lost().probed("inconclusive", retry_after_seconds=0.1)
+    assert due_in(run, next_probe_us(run.action("a"), None)) == 1.0
+
+
+def test_patience_also_spaces_looks_at_a_known_effect():
+    """Before an undo the provider's wish counts as well."""
+    run = RunBuilder().planned("a").intent().succeeded()
+    run.probed("inconclusive", "before_undo", retry_after_seconds=7.0)
+    assert (next_look_us(run.action("a")) - run.now_us) / SECOND == 7.0
+
+
 def undoing(**retry) -> RunBuilder:
     contract = reversible(compensation=(Alternative(name="cancel", retry=Retry(**retry)),))
     return RunBuilder().planned("a", contract).intent().succeeded().compensating()

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from amends.spi import Json
-from amends_http.declaration import ArgumentRule, Declaration
+from amends_http.declaration import Declaration
+from amends_http.rules import ArgumentRule
 
 _DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
 _SECRET = r"^(env|file):.+$"  # noqa: S105 - a pattern of references

@@ -6,13 +6,16 @@ none of them proves that nothing is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from amends.spi import Json, Observation, Question
 from amends.spi.http import HttpAnswer, HttpSender, Unreadable
-from amends_http.declaration import Declaration, ImageRule, ListRule, OperationRule, ReadRule
-from amends_http.messages import BadValueError, Messages, MissingValueError, field_of, holds, owned, state_of
-from amends_http.template import Scope, lookup, render
+from amends_http.declaration import Declaration
+from amends_http.messages import Messages
+from amends_http.paging import items
+from amends_http.rules import ImageRule, ListRule, OperationRule, ReadRule
+from amends_http.template import BadValueError, MissingValueError, Scope, lookup, render
+from amends_http.verdicts import field_of, holds, owned, readable, state_of
 
 OPERATION = "operation"  # the key under which a 202's operation stands in the recorded effect
 EXISTS = "exists"
@@ -38,7 +41,8 @@ class Finder:
         try:
             return self._look(question, self._messages.scope(question, self._values), counting=counting and not twin)
         except Unreadable as lost:
-            return Observation(seen="inconclusive", detail=f"{lost.code}: {lost}")
+            later = lost.retry_after_seconds
+            return Observation(seen="inconclusive", detail=f"{lost.code}: {lost}", retry_after_seconds=later)
         except (MissingValueError, BadValueError) as problem:
             return Observation(seen="inconclusive", detail=str(problem))
 
@@ -67,8 +71,8 @@ class Finder:
 
     def _find(self, question: Question, scope: Scope, reference: str, *, counting: bool = False) -> Observation:
         find = self._declaration.find
-        if find.by_list is not None and (counting or find.by_id is None or not reference):
-            observed = self._listed(question, scope, find.by_list)
+        if find.listing is not None and (counting or find.by_id is None or not reference):
+            observed = self._listed(question, scope, find.listing)
             if observed.seen != "absent" or not reference or find.by_id is None:
                 return _with_own(observed, reference)
         if find.by_id is not None and reference:
@@ -83,39 +87,12 @@ class Finder:
             return Observation(seen="inconclusive", detail="the list cannot be matched: a value is missing")
         ours = [
             item
-            for item in self._items(question, scope, rule)
+            for item in items(rule, question, scope, self._messages, self._sender)
             if all(lookup(item, path) == value for path, value in match.items())
         ]
+        if not ours and rule is self._declaration.find.by_search:
+            return Observation(seen="inconclusive", detail="a search that finds nothing proves nothing")
         return self._judge(ours, {}, "")
-
-    def _items(self, question: Question, scope: Scope, rule: ListRule) -> Iterator[dict[str, Json]]:
-        page: tuple[tuple[str, str], ...] = ()
-        for _ in range(rule.pages):
-            answer = self._sender.read(question, self._messages.reading(rule, scope, page), own_statuses=())
-            items = field_of(answer, rule.items) if rule.items else answer.value()
-            if not isinstance(items, list):
-                raise Unreadable(f"{answer.request.name} has no list at `{rule.items}`", code="undecodable")
-            documents = [item for item in items if isinstance(item, dict)]
-            yield from documents
-            following = self._following(rule, answer, documents)
-            if following is None:
-                return
-            page = following
-        raise Unreadable(f"the list has more than {rule.pages} pages", code="too_many_pages")
-
-    def _following(
-        self, rule: ListRule, answer: HttpAnswer, documents: list[dict[str, Json]]
-    ) -> tuple[tuple[str, str], ...] | None:
-        """The next page's parameter, or None at the end. Raises `Unreadable` if there is more but no way to it."""
-        if rule.cursor is None or (rule.more and not field_of(answer, rule.more)):
-            return None
-        if rule.cursor.page:
-            value = field_of(answer, rule.cursor.page)
-        else:
-            value = lookup(documents[-1], rule.cursor.item) if documents else None
-        if value in (None, "") and rule.more:
-            raise Unreadable(f"{answer.request.name} says there is more but not where", code="incomplete")
-        return None if value in (None, "") else ((rule.cursor.parameter, str(value)),)
 
     def _judge(self, documents: list[dict[str, Json]], headers: Mapping[str, str], reference: str) -> Observation:
         """What the documents that bear our reference or marker say."""
@@ -156,25 +133,33 @@ class Finder:
         return Observation(seen="diverged", state=state, detail=f"somebody changed {', '.join(changed) or EXISTS}")
 
     def _poll(self, question: Question, scope: Scope, rule: OperationRule, address: str) -> Observation:
-        answer = self._sender.read(question, self._messages.operation(address))
-        if not answer.ok:
-            return self._find(question, scope, "")  # forgotten by the provider: only the list can tell
+        answer = self._sender.read(question, self._messages.following(address))
         status = field_of(answer, rule.status)
+        if not answer.ok or status in rule.gone:
+            return self._find(question, scope, "")  # forgotten by the provider: only the list can tell
         if status in rule.failed:
             return Observation(seen="absent", state={"operation_status": status}, detail="the operation failed")
         if status in rule.done:
             reference = field_of(answer, rule.reference)
             return self._find(question, scope, reference if isinstance(reference, str) else "")
-        return Observation(seen="inconclusive", state={"operation_status": status}, detail="the operation is not final")
+        state: dict[str, Json] = {"operation_status": status}
+        later = answer.retry_after_seconds()
+        detail = "the operation is not final"
+        return Observation(seen="inconclusive", state=state, detail=detail, retry_after_seconds=later)
 
     def _read(
         self, rule: ReadRule, question: Question, scope: Scope
     ) -> tuple[dict[str, Json] | None, Mapping[str, str]]:
-        answer = self._sender.read(question, self._messages.reading(rule, scope), own_statuses=rule.absent)
+        request = self._messages.reading(rule, scope)
+        answer = readable(rule, self._sender.read(question, request, own_statuses=rule.absent))
         if answer.status in rule.absent:
             return None, {}
-        document = answer.document()
-        if not document:
+        holder, _, name = rule.document.rpartition(".")
+        outer = lookup(answer.document(), holder) if holder else answer.document()
+        document = lookup(outer, name) if name else outer
+        if name and isinstance(outer, dict) and name in outer and document is None:
+            return None, {}
+        if not isinstance(document, dict) or not document:
             raise Unreadable(f"{answer.request.name} answered with no object", code="undecodable")
         return document, answer.headers
 

@@ -22,20 +22,12 @@ from amends.spi import (
 )
 from amends.spi.http import Ambiguous, HttpAnswer, HttpRequest, HttpSender
 from amends_http.arguments import arguments_model
-from amends_http.declaration import Declaration, RequestRule
+from amends_http.declaration import Declaration
 from amends_http.finding import OPERATION, Finder
-from amends_http.messages import (
-    BadValueError,
-    Meaning,
-    Messages,
-    MissingValueError,
-    field_of,
-    own_statuses,
-    owned,
-    state_of,
-    verdict,
-)
-from amends_http.template import Scope, lookup
+from amends_http.messages import Messages
+from amends_http.rules import RequestRule
+from amends_http.template import BadValueError, MissingValueError, Scope, lookup
+from amends_http.verdicts import Meaning, field_of, own_statuses, owned, state_of, verdict
 
 # An undo that finds nothing has nothing left to do; the separate read after it decides (field case A-03).
 _GONE = frozenset({404, 410})
@@ -114,7 +106,7 @@ class PartnerOperation(Capability):
     ) -> tuple[Meaning, HttpAnswer]:
         request = self._request(call, rule, scope)
         answer = self._sender.send(call, request, own_statuses(rule) | gone)
-        return verdict(rule, answer, self._declaration.error_code, gone), answer
+        return verdict(rule, answer, self._declaration.error_code, scope, gone), answer
 
     def _request(self, call: Call, rule: RequestRule, scope: Scope) -> HttpRequest:
         try:
@@ -137,6 +129,11 @@ class PartnerOperation(Capability):
             raise Ambiguous(
                 f"{answer.request.name} was accepted but names no operation", code="no_operation", status=answer.status
             )
+        try:
+            self._messages.own_address(address)
+        except BadValueError as problem:
+            detail = f"{answer.request.name} was accepted, but {problem}"
+            raise Ambiguous(detail, code="foreign_operation", status=answer.status) from None
         return Accepted(operation=address, effect={OPERATION: address})
 
     def _reference(self, answer: HttpAnswer) -> str:

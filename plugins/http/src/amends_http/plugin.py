@@ -14,8 +14,9 @@ from amends.spi import (
     hookimpl,
 )
 from amends.spi.http import HttpSender
-from amends_http.declaration import Declaration, known_values, load_declarations
+from amends_http.declaration import Declaration
 from amends_http.examine import examine
+from amends_http.loading import known_values, load_declarations
 from amends_http.messages import Messages
 from amends_http.operation import PartnerOperation
 from amends_http.policies import default_policies, default_tests

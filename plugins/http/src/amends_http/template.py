@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, cast
 from urllib.parse import quote
 
 from amends.spi import Json
@@ -71,13 +71,13 @@ def render_query(templates: Mapping[str, str], scope: Scope) -> tuple[tuple[str,
     return tuple((name, _text(template, scope)) for name, template in templates.items() if not _absent(template, scope))
 
 
-def roots(template: Json) -> Iterator[str]:
+def roots(template: object) -> Iterator[str]:
     """The first word of every placeholder in `template`: `before` in `{before.address}`."""
     if isinstance(template, dict):
-        for value in template.values():
+        for value in cast("dict[str, object]", template).values():
             yield from roots(value)
     elif isinstance(template, list):
-        for item in template:
+        for item in cast("list[object]", template):
             yield from roots(item)
     elif isinstance(template, str):
         for match in _TOKEN.finditer(template):
@@ -86,13 +86,29 @@ def roots(template: Json) -> Iterator[str]:
 
 
 def lookup(document: Json | Scope, path: str) -> Json:
-    """The value at a dotted path, or None. A key that holds dots itself is found first."""
+    """The value at a dotted path (`errors.0.code`), or None. A key that holds dots itself is found first."""
+    if isinstance(document, list):
+        head, _, rest = path.partition(".")
+        item = document[int(head)] if head.isdecimal() and int(head) < len(document) else None
+        return lookup(item, rest) if rest else item
     if not isinstance(document, Mapping):
         return None
     if path in document:
         return document[path]
     head, _, rest = path.partition(".")
     return lookup(document.get(head), rest) if rest else None
+
+
+def spread(document: Json, path: str) -> list[Json] | None:
+    """The list at a dotted path in which `*` goes through every item: `orders.*.payments` is one list of them all.
+    None if any list on the way is missing.
+    """
+    head, star, rest = path.partition("*")
+    found = lookup(document, head.rstrip(".")) if head else document
+    if not isinstance(found, list) or not star:
+        return found if isinstance(found, list) else None
+    inner = [spread(item, rest.removeprefix(".")) for item in found]
+    return None if None in inner else [value for values in inner for value in values or []]
 
 
 def _absent(template: Json, scope: Scope) -> bool:

@@ -408,6 +408,14 @@ def test_form_bodies_are_encoded():
         assert b"application/x-www-form-urlencoded" in server.seen[0]
 
 
+def test_bytes_are_sent_as_they_are():
+    """A file's content is neither decoded nor wrapped."""
+    with serving(answering(200)) as server:
+        HttpSender().send(call(), HttpRequest("POST", f"{server.url}/x", content=b"\x00\xff\r\n{}"))
+        assert server.seen[0].endswith(b"\r\n\r\n\x00\xff\r\n{}")
+        assert b"application/octet-stream" in server.seen[0]
+
+
 def test_a_connect_proxy_that_says_no_was_not_sent():
     """The CONNECT to a proxy is not the request: its refusal proves that nothing reached the provider."""
     with serving(answering(407, b"")) as proxy, pytest.raises(NotSent) as no:

@@ -60,7 +60,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. `url` holds neither userinfo nor query; at most one of `json` and `form` is given.
+    """One request. `url` holds neither userinfo nor query; at most one of `json`, `form` and `content` is given.
 
     `label` replaces the URL in texts when its path is secret; `secrets` are further values to hide in texts. What may
     hold a secret is left out of `repr`, which ends up in tracebacks.
@@ -72,6 +72,7 @@ class HttpRequest:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     json: Json = field(default=None, repr=False)
     form: Mapping[str, str] | None = field(default=None, repr=False)
+    content: bytes | None = field(default=None, repr=False)  # sent as it is: the bytes of a file
     body: Body = "json"
     label: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False)

@@ -256,6 +256,8 @@ def _content_of(request: HttpRequest) -> tuple[bytes | None, dict[str, str]]:
         return urlencode(request.form).encode(), {"Content-Type": "application/x-www-form-urlencoded"}
     if request.json is not None:
         return json.dumps(request.json, allow_nan=False).encode(), {"Content-Type": "application/json"}
+    if request.content is not None:
+        return request.content, {"Content-Type": "application/octet-stream"}
     return None, {}
 
 

@@ -1,0 +1,48 @@
+"""A capability with its line around it: it behaves as it is, and the kit sees what the engine asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from amends.core.canonical import Json
+from amends.core.evidence import Observation
+from amends.spi import Call, Capability, Prepared, Question, Receipt
+from amends.testing.conformance.line import Line
+
+
+class Watched(Capability):
+    """Delegates to `inner`; mutating calls and reads pass along the line. `timeout_seconds` shortens its limit."""
+
+    def __init__(self, inner: Capability, line: Line, timeout_seconds: float) -> None:
+        limits = inner.contract.limits.model_copy(
+            update={"timeout_seconds": min(timeout_seconds, inner.contract.limits.timeout_seconds)}
+        )
+        self.contract = inner.contract.model_copy(update={"limits": limits})
+        self.arguments = inner.arguments
+        self.calls: list[Call] = []
+        self.before: list[Mapping[str, Json]] = []
+        self._inner = inner
+        self._line = line
+
+    def prepare(self, question: Question) -> Prepared:
+        return self._inner.prepare(question)
+
+    def do(self, call: Call) -> Receipt:
+        self.calls.append(call)
+        return self._line.around_send(call, self._inner.do, self._inner.probe)
+
+    def probe(self, question: Question) -> Observation:
+        return self._line.around_ask(question, self._inner.probe)
+
+    def undo(self, call: Call) -> Receipt:
+        self.calls.append(call)
+        return self._line.around_send(call, self._inner.undo, self._inner.verify_undone)
+
+    def verify_undone(self, question: Question) -> Observation:
+        return self._line.around_ask(question, self._inner.verify_undone)
+
+    def drill(self, question: Question) -> tuple[str, str]:
+        return self._inner.drill(question)
+
+    def place(self, question: Question) -> str:
+        return self._inner.place(question)

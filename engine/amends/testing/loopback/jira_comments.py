@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from amends.testing.loopback.jira_state import (
     COMMENT_PROPERTIES,
     COMMENTS,
     ISSUE_PROPERTIES,
-    author,
-    is_document,
+    Form,
+    actor_of,
     parent_issue,
     properties_of,
     put_property,
     remove_property,
+    user_view,
 )
 from amends.testing.loopback.system import Route, Unit, marker_of
 from amends.testing.loopback.wire import ApiError, Doc, Request, Response, as_doc, as_list, iso
 
+_MARKER_LINE = "amends:"
 
-def routes(api: str) -> list[Route]:
+
+def routes(form: Form) -> list[Route]:
     """Comment endpoints, then property endpoints of issues and of comments."""
-    comments = api + "/issue/{issue}/comment"
+    comments = form.api + "/issue/{issue}/comment"
     found = [
-        Route("POST", comments, _add),
-        Route("GET", comments, _list, reads=True),
-        Route("GET", comments + "/{id}", _get, reads=True),
-        Route("PUT", comments + "/{id}", _replace),
+        Route("POST", comments, partial(_add, form)),
+        Route("GET", comments, partial(_list, form), reads=True),
+        Route("GET", comments + "/{id}", partial(_get, form), reads=True),
+        Route("PUT", comments + "/{id}", partial(_replace, form)),
         Route("DELETE", comments + "/{id}", _delete),
     ]
     for path, collection in (
-        (api + "/issue/{issue}/properties", ISSUE_PROPERTIES),
-        (api + "/comment/{comment}/properties", COMMENT_PROPERTIES),
+        (form.api + "/issue/{issue}/properties", ISSUE_PROPERTIES),
+        (form.api + "/comment/{comment}/properties", COMMENT_PROPERTIES),
     ):
         found += [
             Route("GET", path, partial(_list_properties, collection), reads=True),
@@ -42,58 +46,71 @@ def routes(api: str) -> list[Route]:
     return found
 
 
-def add(unit: Unit, issue: Doc, given: Doc) -> Doc:
-    """Add a comment `{"body": ADF, "properties"?: [{"key", "value"}]}` and return it as the API shows it."""
-    if not is_document(given.get("body")):
+def add(form: Form, unit: Unit, issue: Doc, given: Doc) -> Doc:
+    """Add a comment `{"body", "properties"?: [{"key", "value"}]}` and return it as the API shows it."""
+    if not form.is_text(given.get("body")):
         raise ApiError(400, "bad_request", errors={"comment": "Comment body is not valid!"})
     stamp = iso(unit.now())
     comment: Doc = {
         "id": str(20_000 + unit.rows.next_number("comment")),
         "issue": issue["key"],
-        "author": author(unit),
+        "author": actor_of(unit),
+        "updateAuthor": actor_of(unit),
         "body": given["body"],
         "created": stamp,
         "updated": stamp,
     }
     unit.objects.put(COMMENTS, comment["id"], comment)
     properties = [as_doc(item) for item in as_list(given.get("properties"))]
-    marker = marker_of(unit, *(item.get("value") for item in properties))
+    marker = marker_of(unit, *(item.get("value") for item in properties), _marker_line(given["body"]))
     unit.effects.created("comment", f"issue:{issue['key']}", comment["id"], marker)
     for item in properties:
         put_property(unit, COMMENT_PROPERTIES, comment["id"], str(item["key"]), item["value"])
-    return _view(unit, comment, with_properties=False)
+    return _view(form, unit, comment, with_properties=False)
 
 
-def _add(unit: Unit, request: Request) -> Response:
-    return Response(201, add(unit, parent_issue(unit, request), request.body))
+def _marker_line(body: Any) -> str:
+    """The client's marker, where the first line of the text carries it."""
+    line = body.partition("\n")[0] if isinstance(body, str) else _first_line(body)
+    return line.removeprefix(_MARKER_LINE).strip() if line.startswith(_MARKER_LINE) else ""
 
 
-def _list(unit: Unit, request: Request) -> Response:
+def _first_line(body: Any) -> str:
+    paragraph = as_doc(next(iter(as_list(as_doc(body).get("content"))), None))
+    return "".join(str(as_doc(item).get("text", "")) for item in as_list(paragraph.get("content")))
+
+
+def _add(form: Form, unit: Unit, request: Request) -> Response:
+    return Response(201, add(form, unit, parent_issue(unit, request), request.body))
+
+
+def _list(form: Form, unit: Unit, request: Request) -> Response:
     """`startAt`, `maxResults`, `orderBy=created|-created`, `expand=properties`."""
     issue = parent_issue(unit, request)
     found = [comment for comment in unit.objects.all(COMMENTS) if comment["issue"] == issue["key"]]
     if request.query.get("orderBy", "").startswith("-"):
         found.reverse()
     start, size = int(request.query.get("startAt", "0")), int(request.query.get("maxResults", "50"))
-    page = [_view(unit, comment, with_properties=_expands(request)) for comment in found[start : start + size]]
+    page = [_view(form, unit, comment, with_properties=_expands(request)) for comment in found[start : start + size]]
     return Response(200, {"startAt": start, "maxResults": size, "total": len(found), "comments": page})
 
 
-def _get(unit: Unit, request: Request) -> Response:
+def _get(form: Form, unit: Unit, request: Request) -> Response:
     parent_issue(unit, request)
     comment = _checked(unit.objects.get(COMMENTS, request.params["id"]), request)
-    return Response(200, _view(unit, comment, with_properties=_expands(request)))
+    return Response(200, _view(form, unit, comment, with_properties=_expands(request)))
 
 
-def _replace(unit: Unit, request: Request) -> Response:
+def _replace(form: Form, unit: Unit, request: Request) -> Response:
     before = _found(unit, request)
-    if not is_document(request.body.get("body")):
+    if not form.is_text(request.body.get("body")):
         raise ApiError(400, "bad_request", errors={"comment": "Comment body is not valid!"})
     after = {**before, "body": request.body["body"], "updated": iso(unit.now())}
+    after["updateAuthor"] = actor_of(unit)
     unit.objects.put(COMMENTS, before["id"], after)
     resource = f"comment:{before['id']}"
     unit.effects.changed("comment_body", resource, before["body"], after["body"], reference=before["id"])
-    return Response(200, _view(unit, after, with_properties=False))
+    return Response(200, _view(form, unit, after, with_properties=False))
 
 
 def _delete(unit: Unit, request: Request) -> Response:
@@ -148,9 +165,10 @@ def _checked(comment: Doc | None, request: Request) -> Doc:
     return comment
 
 
-def _view(unit: Unit, comment: Doc, *, with_properties: bool) -> Doc:
-    view: Doc = {name: comment[name] for name in ("id", "author", "body", "created", "updated")}
-    view["self"] = f"{unit.base}/rest/api/3/issue/{comment['issue']}/comment/{comment['id']}"
+def _view(form: Form, unit: Unit, comment: Doc, *, with_properties: bool) -> Doc:
+    view: Doc = {name: comment[name] for name in ("id", "body", "created", "updated")}
+    view |= {name: user_view(unit, comment[name], form) for name in ("author", "updateAuthor")}
+    view["self"] = f"{unit.base}{form.api}/issue/{comment['issue']}/comment/{comment['id']}"
     if with_properties:
         view["properties"] = properties_of(unit, COMMENT_PROPERTIES, comment["id"])
     return view

@@ -1,8 +1,12 @@
-"""What the tracker keeps and how it shows it: users, issues with a changelog, comments, properties on both."""
+"""What the tracker keeps and how it shows it: users, issues with a changelog, comments, properties on both.
+
+One tracker, two products' APIs over it: a `Form` says how each of them names people and writes text.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from amends.testing.loopback.system import Unit, marker_of
 from amends.testing.loopback.wire import ApiError, Doc, Request, as_doc, as_list, iso
@@ -12,27 +16,68 @@ COMMENTS = "comments"
 HISTORY = "changelog"
 ISSUE_PROPERTIES = "issue_properties"
 COMMENT_PROPERTIES = "comment_properties"
+ISSUE_LINKS = "issue_links"
+REMOTE_LINKS = "remote_links"
+MARKER_LABEL = "amends-"
 
 NO_ISSUE = "Issue does not exist or you do not have permission to see it."
 
 
-def user_view(unit: Unit, account: str | None) -> Doc | None:
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How one product's API looks: where it lives, what names a person, whether text is a document or plain."""
+
+    api: str
+    person: Literal["accountId", "name"]
+    documents: bool
+
+    def is_text(self, value: Any) -> bool:
+        """Whether a value is what this API takes for text."""
+        return is_document(value) if self.documents else isinstance(value, str)
+
+    def account_of(self, value: Any) -> str | None:
+        """The account that a given user reference names; None for nobody."""
+        named = as_doc(value).get(self.person)
+        return None if named is None else str(named)
+
+
+CLOUD = Form("/rest/api/3", "accountId", documents=True)
+DATA_CENTER = Form("/rest/api/2", "name", documents=False)
+
+
+def user_view(unit: Unit, account: str | None, form: Form = CLOUD) -> Doc | None:
     """A user as the API shows it, or None for nobody."""
     if account is None:
         return None
     known = as_doc(unit.setting("users").get(account))
-    return {
-        "accountId": account,
-        "accountType": "atlassian",
-        "active": True,
-        "displayName": known.get("displayName", account),
-        "emailAddress": known.get("emailAddress", ""),
-    }
+    named: Doc = {"accountId": account, "accountType": "atlassian"}
+    if form is DATA_CENTER:
+        named = {"name": account, "key": account}
+    shown: Doc = {"displayName": known.get("displayName", account), "emailAddress": known.get("emailAddress", "")}
+    return {**named, "active": True, **shown}
 
 
-def author(unit: Unit) -> Doc:
-    """The acting user: the credential's account, or the other actor's name."""
-    return user_view(unit, unit.origin.account or unit.origin.actor) or {}
+def actor_of(unit: Unit) -> str:
+    """The acting account: the credential's, or the other actor's name."""
+    return unit.origin.account or unit.origin.actor
+
+
+def author(unit: Unit, form: Form = CLOUD) -> Doc:
+    """The acting user, as the API shows it."""
+    return user_view(unit, actor_of(unit), form) or {}
+
+
+def check_account(unit: Unit, account: str | None) -> None:
+    """Raises:
+    ApiError: nobody has this account.
+    """
+    if account is not None and account not in unit.setting("users"):
+        raise ApiError(400, "bad_request", errors={"assignee": f"User '{account}' does not exist."})
+
+
+def label_marker(labels: list[str]) -> str:
+    """The client's marker, where a label carries it."""
+    return next((label.removeprefix(MARKER_LABEL) for label in labels if label.startswith(MARKER_LABEL)), "")
 
 
 def find_issue(unit: Unit, request: Request) -> Doc:
@@ -61,14 +106,16 @@ def status_view(unit: Unit, name: str) -> Doc:
     return {"id": str(10000 + names.index(name)), "name": name, "statusCategory": {"key": category}}
 
 
-def issue_view(unit: Unit, issue: Doc, wanted: str | None = None) -> Doc:
+def issue_view(unit: Unit, issue: Doc, wanted: str | None = None, form: Form = CLOUD) -> Doc:
     """An issue as the API shows it, with all fields or those named in a comma list."""
     fields = as_doc(issue["fields"])
     shown: Doc = {
         **fields,
         "status": status_view(unit, fields["status"]),
-        "assignee": user_view(unit, fields["assignee"]),
-        "creator": user_view(unit, fields["creator"]),
+        "assignee": user_view(unit, fields["assignee"], form),
+        "creator": user_view(unit, fields["creator"], form),
+        "issuelinks": links_of(unit, issue["key"]),
+        "subtasks": [],
     }
     if wanted is not None and "*all" not in wanted:
         names = wanted.split(",")
@@ -76,20 +123,31 @@ def issue_view(unit: Unit, issue: Doc, wanted: str | None = None) -> Doc:
     return {
         "id": issue["id"],
         "key": issue["key"],
-        "self": f"{unit.base}/rest/api/3/issue/{issue['id']}",
+        "self": f"{unit.base}{form.api}/issue/{issue['id']}",
         "fields": shown,
     }
 
 
-def history_of(unit: Unit, key: str) -> list[Doc]:
+def links_of(unit: Unit, key: str) -> list[Doc]:
+    """An issue's links, each with the issue at its other end."""
+    found: list[Doc] = []
+    for link in unit.objects.all(ISSUE_LINKS):
+        if key in (link["inward"], link["outward"]):
+            side, other = ("outwardIssue", "outward") if link["inward"] == key else ("inwardIssue", "inward")
+            found.append({"id": link["id"], "type": {"name": link["type"]}, side: {"key": link[other]}})
+    return found
+
+
+def history_of(unit: Unit, key: str, form: Form = CLOUD) -> list[Doc]:
     """An issue's changelog, oldest first."""
-    return [entry["entry"] for entry in unit.objects.all(HISTORY) if entry["issue"] == key]
+    kept = [entry["entry"] for entry in unit.objects.all(HISTORY) if entry["issue"] == key]
+    return [{**entry, "author": user_view(unit, entry["author"], form)} for entry in kept]
 
 
 def record_change(unit: Unit, issue: Doc, items: list[Doc], metadata: Any = None) -> Doc:
     """Append one changelog entry and return it."""
     number = str(100_000 + unit.rows.next_number("changelog"))
-    entry: Doc = {"id": number, "author": author(unit), "created": iso(unit.now()), "items": items}
+    entry: Doc = {"id": number, "author": actor_of(unit), "created": iso(unit.now()), "items": items}
     if metadata:
         entry["historyMetadata"] = metadata
     unit.objects.put(HISTORY, number, {"issue": issue["key"], "entry": entry})
@@ -121,7 +179,7 @@ def save_fields(unit: Unit, issue: Doc, changes: Doc, metadata: Any = None) -> t
     items = [change_item(name, _plain(before.get(name)), _plain(value)) for name, value in changed.items()]
     entry = record_change(unit, issue, items, metadata)
     for name, value in changed.items():
-        marker = marker_of(unit, metadata)
+        marker = marker_of(unit, metadata, as_doc(as_doc(metadata).get("extraData")))
         resource = f"issue:{issue['key']}"
         unit.effects.changed(f"issue_{name}", resource, before.get(name), value, marker=marker, reference=issue["key"])
     return after, entry

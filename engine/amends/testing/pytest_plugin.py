@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 if TYPE_CHECKING:
     from amends.testing.conformance.bench import Bench
+    from amends.testing.conformance.matrix import AdapterMatrix
     from amends.testing.conformance.subject import Subject
 
 _NOT_TRIED = "amends: not tried"
@@ -21,17 +24,16 @@ _SUBJECT = "amends: subject"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test of a matrix once per subject that is not exempt from it."""
-    if "bench" not in metafunc.fixturenames or metafunc.cls is None:
-        return
-    subjects: tuple[Subject[Any], ...] = getattr(metafunc.cls, "subjects", ())
-    metafunc.parametrize("_subject", subjects, ids=str, scope="function")
+    """Every test of a matrix once per subject."""
+    if "bench" in metafunc.fixturenames:
+        matrix: type[AdapterMatrix[Any]] = vars(metafunc)["cls"]
+        metafunc.parametrize("_subject", matrix.subjects, ids=str)
 
 
 @pytest.fixture(scope="class")
 def _running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The system of a matrix, one for all its tests in this process."""
-    matrix = request.cls()
+    matrix: AdapterMatrix[Any] = request.node.cls()
     with matrix.system(tmp_path_factory.mktemp("system")) as system:
         yield system
 
@@ -40,16 +42,16 @@ def _running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def bench(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Any,
-    _running: Any,  # noqa: PT019 - its value is the system
-    _subject: Subject[Any],  # noqa: PT019 - parametrized above
+    tmp_path: Path,
+    _running: Any,
+    _subject: Subject[Any],
 ) -> Iterator[Bench[Any]]:
     """The bench of one test. When the test is over, claims are held against the system, and armed faults must have
     fired.
     """
     from amends.testing.conformance.bench import Bench  # noqa: PLC0415 - the engine only where it is needed
 
-    matrix = request.instance
+    matrix = cast("AdapterMatrix[Any]", request.instance)
     request.node.user_properties.append((_SUBJECT, _subject.capability))
     secrets = matrix.secrets(_running)
     for name, value in secrets.items():
@@ -57,7 +59,13 @@ def bench(
     (tmp_path / "line").mkdir()
     line = matrix.line(_running, tmp_path / "line")
     made: Bench[Any] = Bench(
-        _subject, _running, line, lambda address: matrix.adapters(_running, address), tmp_path / "project", secrets
+        _subject,
+        _running,
+        line,
+        lambda address: matrix.adapters(_running, address),
+        tmp_path / "project",
+        secrets,
+        sha256(request.node.nodeid.encode()).hexdigest()[:8],
     )
     exempt = _subject.exempt.get(request.node.originalname)
     try:
@@ -69,7 +77,8 @@ def bench(
     finally:
         made.abandon()
         line.stop()
-    assert wrong == [], "; ".join(wrong)
+    if wrong:
+        pytest.fail("; ".join(wrong), pytrace=False)
 
 
 _EXEMPT = pytest.StashKey[bool]()
@@ -95,7 +104,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     held: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     not_tried: dict[str, Counter[str]] = {}
-    for outcome, count in (("passed", held), ("failed", failed), ("error", failed)):
+    for outcome, tally in (("passed", held), ("failed", failed), ("error", failed)):
         for report in terminalreporter.stats.get(outcome, []):
             told = dict(getattr(report, "user_properties", []))
             subject = told.get(_SUBJECT)
@@ -103,7 +112,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 continue
             reason = told.get(_NOT_TRIED)
             if reason is None:
-                count[subject] += 1
+                tally[subject] += 1
             else:
                 not_tried.setdefault(subject, Counter())[reason] += 1
     subjects = sorted({*held, *failed, *not_tried})

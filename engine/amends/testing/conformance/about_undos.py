@@ -29,10 +29,7 @@ class AboutUndos:
 
     def test_an_effect_that_is_gone_already_is_compensated_without_an_undo(self, bench: Bench[Any]) -> None:
         """Somebody else took it away: the look before the undo sees it, and nothing is sent."""
-        taken_away = bench.subject.taken_away
-        if taken_away is None:
-            bench.only_for(False, "nobody else can take it away")  # noqa: FBT003 - the reason says what is false
-            return
+        taken_away = bench.needs(bench.subject.taken_away, "nobody else can take it away")
         _done(bench)
         taken_away(bench.system, bench.performed["one"].args)
         bench.recover()
@@ -80,10 +77,8 @@ class AboutUndos:
 
     def test_what_somebody_else_changed_is_not_overwritten(self, bench: Bench[Any]) -> None:
         """A foreign change after ours stays: the run goes to a person, who decides (rule 18)."""
-        edited, kept = bench.subject.edited, bench.subject.kept
-        if edited is None or kept is None:
-            bench.only_for(False, "nobody else can change it: it is there or it is not")  # noqa: FBT003
-            return
+        edited = bench.needs(bench.subject.edited, "nobody else can change it: it is there or it is not")
+        kept = bench.needs(bench.subject.kept, "nobody says how a foreign change is told")
         _done(bench)
         args = bench.performed["one"].args
         edited(bench.system, args)

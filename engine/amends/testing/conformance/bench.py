@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic
+from typing import Generic, TypeVar
 
 from amends.bootstrap import Engine, settings_of
 from amends.bootstrap.wiring import Quiet, wired
@@ -30,6 +30,7 @@ from amends.testing.conformance.project import STORAGE, write_project
 from amends.testing.conformance.subject import Args, S, Subject
 from amends.testing.conformance.watched import Watched
 
+T = TypeVar("T")
 _S = ActionStatus
 _CLAIMS_ABSENT = frozenset({_S.FAILED, _S.DENIED, _S.WITHDRAWN, _S.COMPENSATED})
 _LOOKS = 60
@@ -62,6 +63,7 @@ class Bench(Generic[S]):
         adapters: Adapters,
         folder: Path,
         secrets: Mapping[str, str],
+        name: str,
     ) -> None:
         self.subject = subject
         self.system = system
@@ -71,6 +73,8 @@ class Bench(Generic[S]):
         self.performed: dict[str, Performed] = {}
         self._adapters = adapters
         self._secrets = secrets
+        self._name = name
+        self._args: dict[str, Args] = {}
         self._timeout_seconds = _TIMEOUT_SECONDS
         self._address = line.address
         self._engine: Engine | None = None
@@ -81,6 +85,12 @@ class Bench(Generic[S]):
         """Go on if the test says something about this capability. Raises `NotTried`."""
         if not condition:
             raise NotTried(reason)
+
+    def needs(self, value: T | None, reason: str) -> T:
+        """What the subject gives for this test. Raises `NotTried` if it gives nothing."""
+        if value is None:
+            raise NotTried(reason)
+        return value
 
     def time_out_after(self, seconds: float) -> None:
         """Calls give up after this long (before the engine is first used)."""
@@ -158,11 +168,17 @@ class Bench(Generic[S]):
 
     def do(self, word: str = "one", **changes: Json) -> ActionRow:
         """The agent's call, in a run of its own called `word`, made, released, and looked at until it is known."""
-        args = {**self.subject.args(self.system, word), **changes}
+        args = {**self.args(word), **changes}
         done = self.performed[word] = Performed(args, open_run(self.engine, word))
         done.result = perform(self.engine, done.run, self.subject.capability, args)
         self._look(done)
         return self.action(word)
+
+    def args(self, word: str = "one") -> Args:
+        """The arguments called `word`, the same ones within a test and others in every other test."""
+        if word not in self._args:
+            self._args[word] = self.subject.args(self.system, f"{word}{self._name}")
+        return self._args[word]
 
     def again(self, word: str = "one", args: Args | None = None) -> CallResult:
         """The same call once more, in the same run (`args`: in other words)."""

@@ -90,7 +90,9 @@ class Line(Protocol):
         """Every request so far, in order."""
         ...
 
-    def around_send(self, call: Call, send: Callable[[Call], Receipt], ask: Callable[[Question], Observation]) -> Receipt:
+    def around_send(
+        self, call: Call, send: Callable[[Call], Receipt], ask: Callable[[Question], Observation]
+    ) -> Receipt:
         """The adapter makes its mutating call (`send`) behind this line; `ask` is its probe."""
         ...
 

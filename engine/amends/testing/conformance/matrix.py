@@ -45,8 +45,9 @@ class AdapterMatrix(AboutCalls, AboutUndos, AboutContracts, ABC, Generic[S]):
 
     @abstractmethod
     def system(self, folder: Path) -> AbstractContextManager[S]:
-        """Start the system; `folder` is empty and its own. One system serves all tests of a class in one process, so
-        tests tell their things apart by the word that `Subject.args` is given, and `test_id`."""
+        """Start the system; `folder` is empty and its own. One system serves all tests of a class in one process: they
+        tell their things apart by the word that `Subject.args` is given.
+        """
 
     @abstractmethod
     def upstream(self, system: S) -> str:

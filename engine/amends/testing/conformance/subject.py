@@ -20,7 +20,7 @@ class Denial:
     """How this system says no: the answer that the kit gives in its place."""
 
     status: int = 403
-    body: Json = field(default_factory=lambda: {"error": "forbidden"})
+    body: Json = field(default_factory=lambda: dict[str, Json](error="forbidden"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,9 @@ class Subject(Generic[S]):
 
     capability: str
     args: Callable[[S, str], Args]
-    """Fresh, valid arguments, told apart by a word; makes at the system what the call needs to exist before."""
+    """Fresh, valid arguments, told apart by a word (lower-case letters and digits) that no other test is given. Makes
+    at the system what the call needs to exist before.
+    """
     effects: Callable[[S, Args], int]
     """How many effects of these arguments exist now, asked at the system's own side, never through the adapter."""
     other: Callable[[Args], Args] | None = None
@@ -48,9 +50,7 @@ class Subject(Generic[S]):
     """Whether that change is still there."""
     crowd: Callable[[S, Args], None] | None = None
     """Put so many other things before the effect that a probe of one page misses it."""
-    later: Mapping[Ending, Callable[[S, Args], None]] = field(
-        default_factory=dict[Ending, Callable[[S, Args], None]]
-    )
+    later: Mapping[Ending, Callable[[S, Args], None]] = field(default_factory=dict[Ending, Callable[[S, Args], None]])
     """For calls that are answered 202: make the operation of these arguments end so. Called before the call."""
     denial: Denial = Denial()
     exempt: Mapping[str, str] = field(default_factory=dict[str, str])

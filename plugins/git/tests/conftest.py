@@ -9,9 +9,11 @@ import pytest
 
 from amends.spi import AdapterContext, Call, Done, Question
 from amends_git import contracts
+from amends_git.branches import CreateBranch, DeleteBranch, Tag
 from amends_git.commit import CommitFiles
+from amends_git.merge import MergeBranch
 from amends_git.options import options_of
-from amends_git.refs import CreateBranch, DeleteBranch, Push, Revert, Tag
+from amends_git.pushes import ForcePush, Push, Revert
 
 ABSENT = ""
 
@@ -47,6 +49,11 @@ class Bench:
     settings: dict = field(default_factory=dict)
     actions: int = 0
 
+    @staticmethod
+    def git(folder, *args, check=True):
+        """Git as a person runs it; what it printed."""
+        return git(folder, *args, check=check)
+
     def context(self, **section):
         repository = {"remote": "billing.git", "checkout": "agent", **self.settings}
         return AdapterContext(
@@ -65,6 +72,8 @@ class Bench:
             "create_branch": CreateBranch,
             "commit": CommitFiles,
             "push": Push,
+            "force_push": ForcePush,
+            "merge": MergeBranch,
             "delete_branch": DeleteBranch,
             "tag": Tag,
             "revert": Revert,

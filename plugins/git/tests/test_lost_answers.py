@@ -80,9 +80,10 @@ def test_engine_killed_during_the_push_is_found_out_by_another_process(bench):
     code = (
         "import os,sys; sys.path[:0]=eval(sys.argv[1]); "
         "from amends_git.options import Repository; from amends_git.workspace import workspace\n"
+        "from amends_git.pushing import Move, push\n"
         "with workspace(Repository(remote=sys.argv[2], checkout=sys.argv[3]), timeout_seconds=60, secret=None) as w:\n"
         " w.bring(sys.argv[4], history=False)\n"
-        " w.move('refs/heads/feature/field', new=sys.argv[4], old='', still_wanted=lambda: True)\n"
+        " push(w, Move('refs/heads/feature/field', sys.argv[4], ''), still_wanted=lambda: True)\n"
     )
     args = [repr(sys.path), str(bench.remote), str(bench.checkout), action.allocated["commit"]]
     engine = subprocess.Popen([sys.executable, "-c", code, *args])

@@ -43,13 +43,13 @@ def test_default_policies_name_every_action_that_may_run(bench):
             assert (f'"{name}"' in text) is (phase != "probe")
 
 
-def test_there_is_no_force(bench):
-    """What a refused push would need is no argument of any capability and no capability: it would be a new one."""
+def test_force_is_a_capability_of_its_own(bench):
+    """No argument turns a push into a forced one: force is another call, with its own policy and its own backup."""
     shelf = Shelf()
     plugin.amends_register_capabilities(bench.context(), shelf)
-    named = [c.contract.capability for c in shelf.capabilities]
+    named = [c.contract.capability for c in shelf.capabilities if "force" in c.contract.capability]
     fields = [name for c in shelf.capabilities for name in c.arguments.model_fields]
-    assert [word for word in named + fields if "force" in word] == []
+    assert (named, [word for word in fields if "force" in word]) == (["git.force_push"], [])
 
 
 def test_doctor_names_what_is_wrong(bench):

@@ -243,3 +243,93 @@ def test_revert_is_a_known_commit_with_one_inverse(bench):
     action.undo()
     assert head(bench) == commit
     assert action.verify().seen == "absent"
+
+
+def force(bench):
+    """Their commits on a branch, replaced by ours; returns the action and theirs."""
+    theirs = bench.somebody_pushes("feature/field")
+    commit = bench.agent_commits()
+    action = bench.action("force_push", branch="feature/field", commit=commit, over=theirs)
+    action.run()
+    return action, theirs
+
+
+def test_force_keeps_what_it_replaces_and_gives_it_back(bench):
+    """The replaced commit stays on the remote under a backup ref, survives its garbage collection, and comes back."""
+    action, theirs = force(bench)
+    backup = action.allocated["backup"]
+    assert bench.remote_ref("refs/heads/feature/field") == action.done.reference
+    assert bench.remote_ref(backup) == theirs
+    assert action.probe().state["backup"] == backup
+    git_gc(bench)
+    action.undo()
+    assert bench.remote_ref("refs/heads/feature/field") == theirs
+    assert bench.remote_ref(backup) == ""
+    assert action.verify().seen == "absent"
+
+
+def test_force_is_all_or_nothing(bench):
+    """A server that refuses the backup ref refuses the whole push: nothing is replaced without a backup."""
+    theirs = bench.somebody_pushes("feature/field")
+    action = bench.action("force_push", branch="feature/field", commit=bench.agent_commits(), over=theirs)
+    action.prepare()
+    bench.hook("update", 'case "$1" in refs/amends/*) exit 1;; esac')
+    with pytest.raises(Refused):
+        action.send()
+    assert bench.remote_ref("refs/heads/feature/field") == theirs
+    assert action.probe().seen == "absent"
+
+
+def test_force_over_commits_the_caller_did_not_name_is_refused(bench):
+    """Unknown commits of others are never forced away, before the call or under it."""
+    theirs = bench.somebody_pushes("feature/field")
+    commit = bench.agent_commits()
+    with pytest.raises(Refused, match="is at"):
+        bench.action("force_push", branch="feature/field", commit=commit, over=head(bench)).prepare()
+    action = bench.action("force_push", branch="feature/field", commit=commit, over=theirs)
+    action.prepare()
+    later = bench.somebody_pushes("feature/field", name="more.txt")
+    with pytest.raises(Refused):
+        action.send()
+    assert bench.remote_ref("refs/heads/feature/field") == later
+
+
+def test_force_undone_after_another_push_leaves_theirs_alone(bench):
+    """Somebody pushed on top of what we forced: diverged, and an undo sent all the same is refused."""
+    action, _ = force(bench)
+    later = bench.somebody_pushes("feature/field", name="more.txt")
+    assert (action.probe().seen, action.rung()) == ("diverged", "person")
+    with pytest.raises(Refused):
+        action.capability.undo(action.call(rung="restore"))
+    assert bench.remote_ref("refs/heads/feature/field") == later
+
+
+def test_force_whose_backup_somebody_cleaned_away_still_comes_back(bench):
+    """Without the backup ref the object is taken from wherever it still is."""
+    action, theirs = force(bench)
+    bench.remote.joinpath(action.allocated["backup"]).unlink()
+    assert (action.probe().state["backup"], action.rung()) == ("", "restore")
+    action.undo()
+    assert bench.remote_ref("refs/heads/feature/field") == theirs
+
+
+def test_force_where_a_plain_push_would_do_is_refused(bench):
+    """Force is for replacing: what builds on the branch goes by an ordinary push."""
+    commit = bench.agent_commits()
+    with pytest.raises(Refused) as refused:
+        bench.action("force_push", branch="main", commit=commit, over=head(bench)).prepare()
+    assert refused.value.code == "fast_forward"
+
+
+def test_merge_on_the_remote_is_reverted_against_the_named_parent(bench):
+    """A revert of a merge says which parent stays; without it the call is refused and says what is missing."""
+    commit = bench.agent_commits()
+    bench.somebody_pushes("main")
+    merge = bench.action("merge", branch="release", source=commit, message="join")
+    bench.action("push", branch="release", commit=head(bench)).run()
+    merge.run()
+    bench.action("push", branch="release", commit=merge.done.reference).run()
+    with pytest.raises(Refused, match="mainline"):
+        bench.action("revert", branch="release", commit=merge.done.reference).prepare()
+    bench.action("revert", branch="release", commit=merge.done.reference, mainline=1).run()
+    assert set(git_files(bench, "release")) == {"README.md", "other.txt"}

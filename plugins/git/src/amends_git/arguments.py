@@ -27,6 +27,11 @@ def _inside(path: str) -> str:
     return path
 
 
+def is_commit_id(text: str) -> bool:
+    """True for a full object id, SHA-1 or SHA-256."""
+    return len(text) in {40, 64} and set(text) <= set("0123456789abcdef")
+
+
 RepoName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=100)]
 RefName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_ref_name)]
 TreePath = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)]
@@ -74,6 +79,22 @@ class Push(Arguments):
     commit: CommitId
 
 
+class ForcePush(Arguments):
+    """`commit` replaces `over` as the tip of `branch` on the remote; `over` is the very commit that may be lost."""
+
+    branch: RefName
+    commit: CommitId
+    over: CommitId
+
+
+class Merge(Arguments):
+    """A merge commit on a local branch of the checkout: `source` (branch or full commit id) joins `branch`."""
+
+    branch: RefName
+    source: RefName | CommitId
+    message: Text | None = None
+
+
 class DeleteBranch(Arguments):
     """The branch to remove from the remote."""
 
@@ -89,10 +110,13 @@ class Tag(Arguments):
 
 
 class Revert(Arguments):
-    """A commit that takes back `commit`, on the tip of `branch` on the remote."""
+    """A commit that takes back `commit`, on the tip of `branch` on the remote. For a merge, `mainline` is the number of
+    the parent that stays (as in `git revert -m`).
+    """
 
     branch: RefName
     commit: CommitId
+    mainline: Annotated[int, Field(ge=1, le=99)] | None = None
 
 
 class DraftPullRequest(Arguments):

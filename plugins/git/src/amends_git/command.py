@@ -96,7 +96,7 @@ def environment(repository: Repository, secret: Callable[[str], str] | None) -> 
         "GIT_COMMITTER_NAME": repository.author_name,
         "GIT_COMMITTER_EMAIL": repository.author_email,
     }
-    base.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
+    base["GIT_SSH_COMMAND"] = repository.ssh_command or base.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")
     for number, (key, value) in enumerate(config):
         base |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return base

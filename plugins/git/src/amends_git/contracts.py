@@ -26,6 +26,11 @@ _INPUT = {"repo": "String", "branch": "String", "shared": "Bool"}
 _RESTORE = Alternative(name="restore", when={"relation": ("ours",), "shared": (False,)}, harmless_when_absent=True)
 _REVERT = Alternative(name="revert", when={"shared": (True,)})
 _PERSON = Alternative(name="person", undo="escalate")
+_LOCAL = (
+    Alternative(name="restore", when={"relation": ("ours",), "pushed": ("no",)}, harmless_when_absent=True),
+    Alternative(name="revert", when={"pushed": ("yes",)}),
+    _PERSON,
+)
 
 
 def create_branch(options: GitOptions) -> Contract:
@@ -51,11 +56,7 @@ def commit(options: GitOptions) -> Contract:
         identity=Identity(fields=("repo",)),
         restores_before_image=True,
         undo_cost="the local branch goes back and a backup ref keeps the commit; if it was pushed, a revert commit",
-        compensation=(
-            Alternative(name="restore", when={"relation": ("ours",), "pushed": ("no",)}, harmless_when_absent=True),
-            Alternative(name="revert", when={"pushed": ("yes",)}),
-            _PERSON,
-        ),
+        compensation=_LOCAL,
     )
 
 
@@ -70,6 +71,35 @@ def push(options: GitOptions) -> Contract:
         restores_before_image=True,
         undo_cost="the branch goes back; where others build on it, a revert commit stays in its history",
         compensation=(_RESTORE, _REVERT, _PERSON),
+    )
+
+
+def force_push(options: GitOptions) -> Contract:
+    """What is replaced stays on the remote under `refs/amends/backup/<action>`, moved in the same atomic push."""
+    return _contract(
+        options,
+        capability="git.force_push",
+        summary="replaces a named commit of a remote branch by one that does not build on it, and keeps a backup",
+        effect=Effect(kind="ref", system="git", resource="branch:{repo}/{branch}", changes="sets"),
+        identity=Identity(fields=("repo",), cardinality="many", value_fields=("commit",)),
+        restores_before_image=True,
+        undo_cost="the branch goes back to the backup; whoever fetched in between has both histories",
+        compensation=(Alternative(name="restore", when={"relation": ("ours",)}, harmless_when_absent=True), _PERSON),
+    )
+
+
+def merge(options: GitOptions) -> Contract:
+    """One merge per run and repository, or one per label."""
+    return _contract(
+        options,
+        capability="git.merge",
+        summary="merges a branch or commit into a local branch of the checkout, beside index and worktree",
+        effect=Effect(kind="commit", system="git", resource="branch:{repo}/{branch}", changes="sets"),
+        identity=Identity(fields=("repo",)),
+        restores_before_image=True,
+        undo_cost="the local branch goes back; if the merge was pushed, a revert against its first parent, after which "
+        "the same commits can only come in again by reverting the revert",
+        compensation=_LOCAL,
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from amends.spi import Refused
-from amends_git.command import Git, GitFailed
+from amends_git.command import Git, GitFailed, excerpt
 from amends_git.images import ACTION, REVERTS
 from amends_git.workspace import Workspace
 
@@ -94,12 +94,29 @@ def revert(work: Workspace, *, tip: str, newer: str, older: str, marker: str, da
     return commit(work, tree=tree, parents=[tip], message=message, date=date)
 
 
-def single_parent(work: Workspace, commit_id: str) -> str:
-    """The one parent of a commit. Raises `Refused` for a merge or a root: what taking it back means is a choice."""
+def parent_of(work: Workspace, commit_id: str, mainline: int | None = None) -> str:
+    """The parent that a revert goes back to. Raises `Refused` for a merge without `mainline`, a root, and a parent
+    that is not there: what taking it back means is then a choice.
+    """
     parents = work.run("rev-list", "--parents", "-n", "1", commit_id).split()[1:]
-    if len(parents) != 1:
-        raise Refused(f"{commit_id} has {len(parents)} parents, so it has no one inverse", code="no_single_parent")
-    return parents[0]
+    if mainline is None and len(parents) == 1:
+        return parents[0]
+    if mainline is None or mainline > len(parents):
+        hint = ": name the parent that stays in `mainline`" if len(parents) > 1 else ""
+        raise Refused(f"{commit_id} has {len(parents)} parents, so it has no one inverse{hint}", code="no_one_inverse")
+    return parents[mainline - 1]
+
+
+def merged_tree(work: Workspace, ours: str, theirs: str) -> str:
+    """The tree of a merge. Raises `Refused` naming the paths that conflict, `GitFailed` with a git before 2.38."""
+    args = ("--write-tree", "--no-messages", "--name-only", ours, theirs)
+    ended = work.git.ask("merge-tree", *args, git_dir=work.git_dir)
+    lines = ended.out.splitlines()
+    if ended.returncode == 0 and len(lines) == 1:
+        return lines[0]
+    if ended.returncode == 1 and lines:
+        raise Refused(f"the merge conflicts in {', '.join(lines[1:][:10])}", code="conflict")
+    raise GitFailed(f"git merge-tree (needs git 2.38): {excerpt(ended)}")
 
 
 def dated(work: Workspace, date: str) -> Workspace:

@@ -43,6 +43,8 @@ class Repository(_Section):
     username: str = "x-access-token"
     author_name: str = "Amends agent"
     author_email: str = "amends@localhost"
+    exclusive: bool = False  # every process that uses the checkout can be seen from here: dead locks may be removed
+    ssh_command: str = ""  # how ssh is started, such as `ssh -i key -oBatchMode=yes`; empty: GIT_SSH_COMMAND, or ssh
     pull_requests: PullRequests | None = None
 
     @field_validator("remote")

@@ -7,12 +7,14 @@ from importlib.resources import files
 from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
 from amends.spi.http import HttpSender
 from amends_git import contracts
+from amends_git.branches import CreateBranch, DeleteBranch, Tag
 from amends_git.commit import CommitFiles
 from amends_git.examine import examine
 from amends_git.github import GitHub
+from amends_git.merge import MergeBranch
 from amends_git.options import options_of
 from amends_git.pull_requests import DraftPr, PrCorrection
-from amends_git.refs import CreateBranch, DeleteBranch, Push, Revert, Tag
+from amends_git.pushes import ForcePush, Push, Revert
 
 
 @hookimpl
@@ -22,7 +24,9 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
     for capability in (
         CreateBranch(contracts.create_branch(options), options),
         CommitFiles(contracts.commit(options), options),
+        MergeBranch(contracts.merge(options), options),
         Push(contracts.push(options), options),
+        ForcePush(contracts.force_push(options), options),
         DeleteBranch(contracts.delete_branch(options), options),
         Tag(contracts.tag(options), options),
         Revert(contracts.revert(options), options),

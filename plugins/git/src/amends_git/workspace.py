@@ -7,13 +7,13 @@ never touched, and its leftover lock files stand in nobody's way.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from amends.spi import NotSent, Refused
-from amends.spi.process import Budget, Ended, TimeLimit
+from amends.spi import NotSent
+from amends.spi.process import Budget, TimeLimit
 from amends_git.command import Git, GitFailed, environment, excerpt
 from amends_git.options import Repository
 
@@ -40,26 +40,22 @@ class Workspace:
 
     def remote_value(self, ref: str) -> str:
         """Where exactly `ref` stands on the remote. Raises `Unreadable` if the remote does not answer."""
-        return self._remote_value(ref, reserve_seconds=None)
+        return self.remote_values([ref])[ref]
 
-    def last_look(self, ref: str) -> str:
-        """`remote_value` in the time kept for it."""
-        return self._remote_value(ref, reserve_seconds=0.0)
-
-    def _remote_value(self, ref: str, reserve_seconds: float | None) -> str:
+    def remote_values(self, refs: Sequence[str], *, last: bool = False) -> dict[str, str]:
+        """Where exactly `refs` stand on the remote, read at one time; `last` uses the time kept for the last look."""
+        reserve = 0.0 if last else None
         try:
             ended = self.git.ask(
-                "ls-remote", "--", self.repository.remote, ref, git_dir=self.git_dir, reserve_seconds=reserve_seconds
+                "ls-remote", "--", self.repository.remote, *refs, git_dir=self.git_dir, reserve_seconds=reserve
             )
         except (TimeLimit, OSError) as error:
             raise Unreadable(f"ls-remote: {error}") from error
         if ended.returncode != 0:
             raise Unreadable(f"ls-remote: {excerpt(ended)}")
-        for line in ended.out.splitlines():
-            value, _, name = line.partition("\t")
-            if name == ref:  # a pattern also matches refs that merely end like it
-                return value
-        return ""
+        rows = (line.partition("\t") for line in ended.out.splitlines())
+        found = {name: value for value, _, name in rows}  # a pattern also matches refs that merely end like it
+        return {ref: found.get(ref, "") for ref in refs}
 
     def has(self, commit: str) -> bool:
         """True if the object is at hand, here or in the checkout."""
@@ -85,46 +81,6 @@ class Workspace:
         self.run("update-ref", carried, commit)
         options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=")
         self.git.tell("fetch", *options, "--", self.git_dir, f"+{carried}:{ref}", git_dir=self.checkout_dir)
-
-    def move(self, ref: str, *, new: str, old: str, still_wanted: Callable[[], bool]) -> None:
-        """Make `ref` of the remote `new` if it is `old`: the one mutating request. Returns only if the remote says
-        that `ref` is `new`, whatever git said; raises `NotSent`, `Refused`, or anything else for "unknown".
-        """
-        try:
-            now = self.remote_value(ref)
-        except Unreadable as error:
-            raise NotSent(f"the remote cannot be read: {error}", code="remote_unreadable") from error
-        if now == new:
-            return
-        if now != old:
-            raise Refused(f"`{ref}` is at {now or 'nothing'}, not at {old or 'nothing'}", code="ref_moved")
-        if not still_wanted():
-            raise NotSent("no longer wanted", code="not_wanted")
-        lease = f"--force-with-lease={ref}:{old}"
-        options = ("--porcelain", "--no-verify", "--no-follow-tags", "--no-recurse-submodules")
-        try:
-            ended = self.git.ask(
-                "push", *options, lease, "--", self.repository.remote, f"{new}:{ref}", git_dir=self.git_dir
-            )
-        except FileNotFoundError as error:
-            raise NotSent(f"git cannot be started: {error}", code="no_git") from error
-        except TimeLimit:
-            if self.last_look(ref) == new:
-                return
-            raise
-        self._judge(ref, new, old, ended)
-
-    def _judge(self, ref: str, new: str, old: str, ended: Ended) -> None:
-        now = self.last_look(ref)
-        if now == new:
-            return
-        verdict = _verdict(ended.out, ref)
-        if verdict.startswith("[rejected]"):  # git compared, and sent no command
-            raise Refused(f"`{ref}` is at {now or 'nothing'}: {verdict}", code="lease_refused")
-        once = not self.repository.remote.startswith(("http://", "https://"))  # over http a lost answer is sent again
-        if verdict.startswith("[remote rejected]") and (once or now == old):
-            raise Refused(f"the remote refused `{ref}`: {verdict}; {excerpt(ended)}", code="remote_rejected")
-        raise GitFailed(f"after the push `{ref}` is at {now or 'nothing'}, not at {new or 'nothing'}: {excerpt(ended)}")
 
 
 @contextmanager
@@ -162,13 +118,3 @@ def checkout_of(repository: Repository, git: Git) -> str:
         start = str((folder / inner.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve())
     ended = git.ask("rev-parse", "--path-format=absolute", "--git-common-dir", git_dir=start)
     return ended.out.rstrip("\n") if ended.returncode == 0 else ""
-
-
-def _verdict(porcelain: str, ref: str) -> str:
-    """Git's word about `ref`: `[rejected] (stale info)`, `[remote rejected] (…)`, or empty if it was not refused."""
-    for line in porcelain.splitlines():
-        flag, _, rest = line.partition("\t")
-        refs, _, summary = rest.partition("\t")
-        if flag == "!" and refs.endswith(f":{ref}"):
-            return summary
-    return ""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
@@ -14,7 +18,13 @@ from amends.spi import AdapterContext, Call, Capability, DoctorFinding, Observat
 from amends.testing.loopback import LoopbackSystem
 from amends_http import plugin
 
-TOKENS = {"env:TOKEN": "partner-token", "env:OTHER": "other-token", "env:BAD": "nobody"}
+TOKENS = {
+    "env:TOKEN": "partner-token",
+    "env:OTHER": "other-token",
+    "env:BAD": "nobody",
+    "env:STRIPE": "sk_test_amends",
+    "env:SHOP": "shop-token",
+}
 
 
 @dataclass
@@ -133,6 +143,79 @@ def driver(shelf: Shelf) -> Callable[..., Driver]:
         return Driver(shelf.capabilities[f"partner.{name}"], args, action)
 
     return make
+
+
+@pytest.fixture
+def make_driver() -> Callable[..., Driver]:
+    """A driver of any capability."""
+
+    def make(capability: Capability, action: str = "act-1", **args: Any) -> Driver:
+        return Driver(capability, args, action)
+
+    return make
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One request as a scripted partner heard it."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+
+
+Say: TypeAlias = Callable[[Heard], tuple[int, Mapping[str, str], Any]]
+
+
+@dataclass
+class Scripted:
+    """A partner that answers as a test says, and keeps what it heard."""
+
+    url: str
+    heard: list[Heard]
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[[Say], Scripted]]:
+    """Start partners that answer by a function: status, headers, JSON body."""
+    servers: list[ThreadingHTTPServer] = []
+
+    def start(say: Say) -> Scripted:
+        heard: list[Heard] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                parts = urlsplit(self.path)
+                size = int(self.headers.get("Content-Length") or 0)
+                names = {name.lower(): value for name, value in self.headers.items()}
+                heard.append(
+                    Heard(self.command, parts.path, dict(parse_qsl(parts.query)), names, self.rfile.read(size))
+                )
+                status, headers, body = say(heard[-1])
+                content = json.dumps(body).encode()
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = answer  # noqa: N815 - the base class looks for these names
+
+            def log_message(self, *_: object) -> None:
+                """Nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        servers.append(server)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        return Scripted(f"http://127.0.0.1:{server.server_port}", heard)
+
+    yield start
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture

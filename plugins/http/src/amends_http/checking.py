@@ -12,7 +12,8 @@ from amends_http.template import roots
 Problem: TypeAlias = tuple[str, str, str]  # key, what is wrong, remedy
 
 RESERVED = frozenset(
-    {"marker", "key", "reference", "effect", "before", "after", "observed", "values", "undo_marker", "undo_key", "page"}
+    {"marker", "key", "reference", "since", "effect", "before", "after", "observed", "values"}
+    | {"undo_marker", "undo_key", "page"}
 )
 _UNDO_ONLY = frozenset({"observed", "undo_marker", "undo_key"})
 _PARTS = ("path", "headers", "query", "body", "variables", "match")

@@ -14,8 +14,8 @@ from amends_http.declaration import Declaration
 from amends_http.messages import Messages
 from amends_http.paging import items
 from amends_http.rules import ImageRule, ListRule, OperationRule, ReadRule
-from amends_http.template import BadValueError, MissingValueError, Scope, lookup, render
-from amends_http.verdicts import field_of, holds, owned, readable, state_of
+from amends_http.template import BadValueError, MissingValueError, Scope, lookup, render, roots
+from amends_http.verdicts import field_of, holds_any, owned, readable, state_of
 
 OPERATION = "operation"  # the key under which a 202's operation stands in the recorded effect
 EXISTS = "exists"
@@ -71,11 +71,12 @@ class Finder:
 
     def _find(self, question: Question, scope: Scope, reference: str, *, counting: bool = False) -> Observation:
         find = self._declaration.find
-        if find.listing is not None and (counting or find.by_id is None or not reference):
+        known = reference or (find.by_id is not None and not _names_reference(find.by_id))
+        if find.listing is not None and (counting or find.by_id is None or not known):
             observed = self._listed(question, scope, find.listing)
-            if observed.seen != "absent" or not reference or find.by_id is None:
+            if observed.seen != "absent" or not known or find.by_id is None:
                 return _with_own(observed, reference)
-        if find.by_id is not None and reference:
+        if find.by_id is not None and known:
             document, headers = self._read(find.by_id, question, {**scope, "reference": reference})
             return self._judge([document] if document is not None else [], headers, reference)
         return Observation(seen="inconclusive", detail="there is no reference, and no list to look it up in")
@@ -102,8 +103,8 @@ class Finder:
                 seen="inconclusive", detail="what bears our reference or marker belongs to another account"
             )
         find = self._declaration.find
-        present = [document for document in documents if not find.present or holds(find.present, document)]
-        gone = [document for document in documents if find.gone and holds(find.gone, document)]
+        present = [document for document in documents if not find.present or holds_any(find.present, document)]
+        gone = [document for document in documents if holds_any(find.gone, document)]
         present = [document for document in present if document not in gone]
         shown = (present or gone or documents or [{}])[0]
         state = state_of(self._declaration, shown, headers)
@@ -198,6 +199,11 @@ class Finder:
         if rule is None:
             raise MissingValueError("the contract declares no image")
         return rule
+
+
+def _names_reference(rule: ReadRule) -> bool:
+    """False if the thing is read by what the call was given, such as the charge that it captures."""
+    return any("reference" in roots(part) for part in (rule.path, rule.query, rule.body, rule.variables))
 
 
 def _with_own(observed: Observation, reference: str) -> Observation:

@@ -11,6 +11,7 @@ from amends_http.rules import ListRule, MessageRule, ReadRule, RequestRule
 from amends_http.settings import HttpSettings
 from amends_http.template import BadValueError, Scope, render, render_headers, render_path, render_query
 
+_DAY_SECONDS = 86_400
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -75,6 +76,7 @@ class Messages:
             "marker": question.marker,
             "key": question.idempotency_key,
             "reference": question.reference or None,
+            "since": _since(question),
             "effect": dict(question.effect),
             "before": dict(question.before),
             "after": dict(question.after),
@@ -85,6 +87,11 @@ class Messages:
     def _signature(self) -> dict[str, str]:
         signing = self._settings.signing
         return signing.headers(self._secret(signing.secret)) if signing else {}
+
+
+def _since(question: Question) -> Json:
+    """A day before the call in epoch seconds: no clock is that wrong, and an earlier try bears the same key."""
+    return question.sent_at_us // 1_000_000 - _DAY_SECONDS if question.sent_at_us is not None else None
 
 
 def form_fields(body: Mapping[str, Json]) -> dict[str, str]:

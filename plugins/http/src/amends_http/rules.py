@@ -6,14 +6,21 @@ Data only. What the types cannot say is checked by `checking`; what the rules do
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from amends.spi import Alternative, Json
 
 ArgumentType: TypeAlias = Literal["text", "integer", "number", "decimal", "boolean", "list", "object", "secret"]
 States: TypeAlias = dict[str, tuple[Json, ...]]
+
+
+def _as_alternatives(value: object) -> object:
+    return (cast("object", value),) if isinstance(value, dict) else value
+
+
+AnyOf: TypeAlias = Annotated[tuple[States, ...], BeforeValidator(_as_alternatives)]  # one table, or several: any holds
 
 
 class Rule(BaseModel):
@@ -147,8 +154,8 @@ class FindRule(Rule):
     by_id: ReadRule | None = None
     by_list: ListRule | None = None
     by_search: ListRule | None = None
-    present: States = Field(default_factory=dict[str, tuple[Json, ...]])
-    gone: States = Field(default_factory=dict[str, tuple[Json, ...]])
+    present: AnyOf = ()
+    gone: AnyOf = ()
     state: dict[str, str] = Field(default_factory=dict[str, str])
 
     @property

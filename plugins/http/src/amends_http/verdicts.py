@@ -69,6 +69,11 @@ def holds(wanted: States, document: Mapping[str, Json]) -> bool:
     return all(lookup(document, path) in accepted for path, accepted in wanted.items())
 
 
+def holds_any(wanted: tuple[States, ...], document: Mapping[str, Json]) -> bool:
+    """True if one of the alternatives holds."""
+    return any(holds(states, document) for states in wanted)
+
+
 def field_of(answer: HttpAnswer, path: str) -> Json:
     """A field of the body, or of the headers where `path` says `header:<name>`."""
     if path.startswith(HEADER):

@@ -20,6 +20,8 @@ ALL = [
     contracts.update,
     contracts.delete,
     contracts.schedule,
+    contracts.ephemeral,
+    contracts.upload,
     contracts.correction,
     contracts.note,
 ]
@@ -105,7 +107,7 @@ def test_a_wrong_option_is_named_with_its_section_and_without_its_value():
 
 
 def test_the_hooks_register_everything_once():
-    """Five capabilities, a corrector per scheme, policies with tests, one examination."""
+    """Seven capabilities, a corrector per scheme, policies with tests, one examination."""
     kept = Kept()
     plugin.amends_register_capabilities(context(), kept)
     plugin.amends_register_policies(context(), kept)

@@ -79,7 +79,7 @@ def test_a_correction_finds_its_thread_without_being_prepared(workspace):
 @pytest.mark.parametrize(
     ("kind", "method", "path", "place"),
     [
-        ("correction", "GET", "/api/conversations.replies", f"slack:{CHANNEL}/1.000001"),
+        ("correction", "reads", "/api/conversations.replies", f"slack:{CHANNEL}/1.000001"),
         ("note", "POST", "/api/conversations.open", "person:maya"),
     ],
 )

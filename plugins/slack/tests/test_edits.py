@@ -32,7 +32,7 @@ def test_an_update_is_restored_to_the_text_and_mark_that_stood_before(workspace,
     before = workspace.messages()[0]
     update, call = update_call(workspace, own)
     done = workspace.done(update, call)
-    assert update.probe(done).state == {"message": "updated"}
+    assert update.probe(done).state["message"] == "updated"
     assert workspace.undo(update, done).seen == "absent"
     after = workspace.messages()[0]
     assert (after["text"], after["metadata"]) == (before["text"], before["metadata"])
@@ -71,7 +71,7 @@ def test_a_look_that_fails_before_the_undo_means_not_sent(workspace, own):
     """The undo may be tried again: nothing left."""
     update, call = update_call(workspace, own)
     done = workspace.done(update, call)
-    workspace.system.arm("refuse", method="GET", path="/api/conversations.history", status=429)
+    workspace.system.arm("refuse", method="reads", path="/api/conversations.history", status=429)
     with pytest.raises(NotSent):
         update.undo(done)
     assert workspace.sent("chat.update") == 1

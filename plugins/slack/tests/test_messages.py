@@ -8,6 +8,7 @@ import pytest
 
 from amends.spi import NotSent, Refused
 from amends.spi.http import Ambiguous
+from amends_slack.marker import metadata
 
 CHANNEL = "C0BILLING"
 POST = {"channel": CHANNEL, "text": "billing field is live"}
@@ -98,7 +99,7 @@ def test_the_probe_of_a_post_that_never_landed_is_absent(workspace):
 
 def test_a_rate_limited_probe_is_inconclusive(workspace):
     """A probe that cannot look must not say absent (P-01)."""
-    workspace.system.arm("refuse", method="GET", path="/api/conversations.history", status=429)
+    workspace.system.arm("refuse", method="reads", path="/api/conversations.history", status=429)
     assert workspace.capability("post").probe(workspace.call(POST)).seen == "inconclusive"
 
 
@@ -239,7 +240,8 @@ def test_an_ok_that_names_no_thread_is_not_a_reply(workspace):
     root = workspace.foreign_post("root")
     reply = workspace.capability("reply")
     call = workspace.prepared(reply, workspace.call({**POST, "thread_ts": root}))
-    body = {"ok": True, "channel": CHANNEL, "ts": "1.000001", "message": {"ts": "1.000001", "text": "x"}}
+    message = {"ts": "1.000001", "text": "x", "metadata": metadata(call.marker)}
+    body = {"ok": True, "channel": CHANNEL, "ts": "1.000001", "message": message}
     workspace.system.arm("error_after_commit", path="/api/chat.postMessage", status=200, form="json", body=body)
     with pytest.raises(Ambiguous) as ambiguous:
         reply.do(call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from amends.testing.loopback.github import GitHub
 from amends.testing.loopback.jira import Jira
 from amends.testing.loopback.partner import Partner
 from amends.testing.loopback.portal import Portal
@@ -12,6 +13,7 @@ from amends.testing.loopback.system import System
 from amends.testing.loopback.unleash import Unleash
 
 SYSTEMS: dict[str, Callable[[], System]] = {
+    "github": GitHub,
     "jira": Jira,
     "partner": Partner,
     "portal": Portal,

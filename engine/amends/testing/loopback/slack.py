@@ -1,4 +1,5 @@
-"""Slack Web API: what an agent needs to post, find, change, take back and schedule messages.
+"""Slack Web API: what an agent needs to post, find, change, take back and schedule messages, and to
+upload files.
 
 There is no key: the same post twice is two messages, whatever its client_msg_id. Metadata is shown only when asked for.
 Failures are `ok: false` with status 200, except a rate limit.
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, ClassVar
 
-from amends.testing.loopback import slack_chat, slack_conversations
+from amends.testing.loopback import slack_chat, slack_conversations, slack_files
 from amends.testing.loopback.slack_state import CHANNELS, USERS, SlackError, me, post_due
 from amends.testing.loopback.system import Action, Handler, Route, System, Unit
 from amends.testing.loopback.wire import ApiError, Doc, Request, Response
@@ -35,21 +36,35 @@ class Slack(System):
         "team": "Loopback",
         "can_delete": True,
         "can_update": True,
+        "share_files": True,
     }
 
     def routes(self) -> Sequence[Route]:
-        """Every method by POST; those that only read also by GET."""
-        reading: dict[str, Handler] = {**slack_conversations.READS, **slack_chat.READS, "auth.test": _auth_test}
-        writing: dict[str, Handler] = {**slack_chat.WRITES, **slack_conversations.WRITES}
-        routes = [Route(verb, f"/api/{name}", call, reads=True) for name, call in reading.items() for verb in _VERBS]
-        return [*routes, *(Route("POST", f"/api/{name}", call) for name, call in writing.items())]
+        """Every method by POST; those that only read also by GET. What nobody sees yet (`RESERVES`, the bytes of a
+        file) counts as a read for faults: it is not the request that a call is about.
+        """
+        reading: dict[str, Handler] = {
+            **slack_conversations.READS,
+            **slack_chat.READS,
+            **slack_files.READS,
+            "auth.test": _auth_test,
+        }
+        writing: dict[str, Handler] = {**slack_chat.WRITES, **slack_conversations.WRITES, **slack_files.WRITES}
+        return [
+            *(Route(verb, f"/api/{name}", call, reads=True) for name, call in reading.items() for verb in _VERBS),
+            *(Route("POST", f"/api/{name}", call, reads=True) for name, call in slack_files.RESERVES.items()),
+            Route("POST", slack_files.UPLOAD_PATH + "{file}", slack_files.put_bytes, reads=True),
+            *(Route("POST", f"/api/{name}", call) for name, call in writing.items()),
+        ]
 
     def actions(self) -> Mapping[str, Action]:
         """`seed_channel`, `seed_user`."""
         return {"seed_channel": _seed_channel, "seed_user": _seed_user}
 
     def authenticate(self, unit: Unit, request: Request) -> str:
-        """Bearer tokens."""
+        """Bearer tokens; an upload address is its own credential."""
+        if request.path.startswith(slack_files.UPLOAD_PATH):
+            return ""
         header = request.headers.get("authorization", "")
         user = unit.setting("tokens").get(header.removeprefix("Bearer "))
         if user is None:

@@ -1,4 +1,4 @@
-"""`chat.*`: post, update, delete, schedule."""
+"""`chat.*`: post, update, delete, schedule; and reactions to messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from amends.testing.loopback.slack_state import (
     store_message,
 )
 from amends.testing.loopback.system import Handler, Unit
-from amends.testing.loopback.wire import Doc, Request, Response
+from amends.testing.loopback.wire import Doc, Request, Response, as_doc, as_list
 
 _MAX_TEXT = 40_000
 _MAX_AHEAD_S = 120 * 24 * 3600
@@ -154,6 +154,27 @@ def _delete_scheduled(unit: Unit, request: Request) -> Response:
     return Response(200, {"ok": True})
 
 
+def _react(unit: Unit, request: Request) -> Response:
+    """`channel`, `timestamp`, `name` -> `{ok}`: somebody shows that they read a message."""
+    given = arguments(request)
+    channel = find_channel(unit, given)
+    key = message_key(channel["id"], str(given.get("timestamp")))
+    message = unit.objects.peek(MESSAGES, key)
+    if message is None:
+        raise SlackError("message_not_found")
+    reactions: dict[str, Doc] = {item["name"]: item for item in map(as_doc, as_list(message.get("reactions")))}
+    users = reactions.get(str(given.get("name")), {}).get("users", [])
+    if me(unit) in users:
+        raise SlackError("already_reacted")
+    reactions[str(given.get("name"))] = {
+        "name": given.get("name"),
+        "users": [*users, me(unit)],
+        "count": len(users) + 1,
+    }
+    unit.objects.put(MESSAGES, key, {**message, "reactions": list(reactions.values())})
+    return Response(200, {"ok": True})
+
+
 def _own_message(unit: Unit, given: Doc, refusal: str, permission: str) -> tuple[Doc, Doc]:
     channel = find_channel(unit, given)
     message = unit.objects.peek(MESSAGES, message_key(channel["id"], str(given.get("ts"))))
@@ -179,4 +200,5 @@ WRITES: dict[str, Handler] = {
     "chat.postEphemeral": _post_ephemeral,
     "chat.scheduleMessage": _schedule,
     "chat.deleteScheduledMessage": _delete_scheduled,
+    "reactions.add": _react,
 }

@@ -21,10 +21,16 @@ from amends.testing.loopback.wire import Doc, Request, Response
 
 
 def _history(unit: Unit, request: Request) -> Response:
-    """Newest first, without replies: `limit`, `cursor`, `oldest`, `latest`, `inclusive`, `include_all_metadata`."""
+    """Newest first, with broadcast replies only: `limit`, `cursor`, `oldest`, `latest`, `inclusive`
+    and `include_all_metadata`.
+    """
     given = arguments(request)
     channel = find_channel(unit, given)
-    messages = [item for item in _messages(unit, channel) if item.get("thread_ts") in (None, item["ts"])]
+    messages = [
+        item
+        for item in _messages(unit, channel)
+        if item.get("thread_ts") in (None, item["ts"]) or item.get("subtype") == "thread_broadcast"
+    ]
     return _page(given, [_with_replies(unit, item) for item in messages][::-1])
 
 
@@ -86,7 +92,12 @@ def _with_replies(unit: Unit, message: Doc) -> Doc:
     ]
     if not replies:
         return message
-    counts: Doc = {"thread_ts": message["ts"], "reply_count": len(replies), "latest_reply": replies[-1]["ts"]}
+    counts: Doc = {
+        "thread_ts": message["ts"],
+        "reply_count": len(replies),
+        "reply_users": sorted({item["user"] for item in replies}),
+        "latest_reply": replies[-1]["ts"],
+    }
     return {**message, **counts}
 
 

@@ -14,7 +14,7 @@ MESSAGES = "messages"
 SCHEDULED = "scheduled"
 USERS = "users"
 
-_JSON_ARGUMENTS = ("metadata", "blocks", "attachments")
+_JSON_ARGUMENTS = ("metadata", "blocks", "attachments", "files")
 
 
 class SlackError(ApiError):
@@ -106,6 +106,8 @@ def store_message(unit: Unit, channel: str, given: Doc, sender: Origin) -> Doc:
     for name in ("blocks", "attachments", "metadata", "client_msg_id", "thread_ts"):
         if given.get(name):
             message[name] = given[name]
+    if given.get("thread_ts") and truth_of(given, "reply_broadcast"):
+        message["subtype"] = "thread_broadcast"
     key = message_key(channel, message["ts"])
     unit.objects.put(MESSAGES, key, {"channel": channel, **message})
     effects = Effects(unit.rows, sender)

@@ -123,6 +123,8 @@ def parse_request(method: str, target: str, headers: Mapping[str, str], raw: byt
 def _parse_body(content_type: str, raw: bytes) -> tuple[Any, bool]:
     if not raw:
         return None, False
+    if content_type.startswith("application/octet-stream"):
+        return None, False
     if content_type.startswith("application/x-www-form-urlencoded"):
         return dict(parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True)), False
     try:

@@ -299,8 +299,15 @@ def _read_next(row: dict[str, Any], log: _Log) -> bool:
 
 
 def _reads(path: str) -> bool:
-    """Reads that are not GET: Slack's history and replies, Jira's search."""
-    return path.rsplit("/", 1)[-1] in {"conversations.history", "conversations.replies", "jql"}
+    """Reads that are not GET: all of Slack's, and Jira's search."""
+    slack = {
+        "conversations.history",
+        "conversations.replies",
+        "chat.scheduledMessages.list",
+        "files.info",
+        "files.list",
+    }
+    return path.rsplit("/", 1)[-1] in {*slack, "jql"}
 
 
 def _faults(scenario: Scenario, world: World) -> Iterator[str]:

@@ -10,103 +10,26 @@ from collections.abc import Mapping
 
 from amends.spi import Json, JsonMap, Refused
 from amends.spi.http import Ambiguous, Unreadable
-
-# The request was looked at and turned down before anything was written.
-REFUSALS = frozenset(
-    [
-        "not_in_channel",
-        "channel_not_found",
-        "is_archived",
-        "no_text",
-        "msg_too_long",
-        "too_many_attachments",
-        "invalid_blocks",
-        "invalid_blocks_format",
-        "block_mismatch",
-        "markdown_text_conflict",
-        "invalid_arguments",
-        "invalid_arg_name",
-        "invalid_array_arg",
-        "invalid_charset",
-        "invalid_form_data",
-        "invalid_json",
-        "json_not_object",
-        "invalid_post_type",
-        "missing_post_type",
-        "missing_post_data",
-        "invalid_metadata_format",
-        "invalid_metadata_schema",
-        "metadata_too_large",
-        "metadata_must_be_sent_from_app",
-        "invalid_auth",
-        "not_authed",
-        "account_inactive",
-        "token_revoked",
-        "token_expired",
-        "not_allowed_token_type",
-        "no_permission",
-        "missing_scope",
-        "access_denied",
-        "ekm_access_denied",
-        "org_login_required",
-        "two_factor_setup_required",
-        "team_access_not_granted",
-        "enterprise_is_restricted",
-        "method_deprecated",
-        "deprecated_endpoint",
-        "unknown_method",
-        "restricted_action",
-        "restricted_action_read_only_channel",
-        "restricted_action_thread_only_channel",
-        "restricted_action_non_threadable_channel",
-        "restricted_action_thread_locked",
-        "cannot_reply_to_message",
-        "thread_not_found",
-        "message_not_found",
-        "messages_tab_disabled",
-        "as_user_not_supported",
-        "cant_delete_message",
-        "cant_update_message",
-        "edit_window_closed",
-        "compliance_exports_prevent_deletion",
-        "invalid_time",
-        "time_in_past",
-        "time_too_far",
-        "restricted_too_many",
-        "invalid_scheduled_message_id",
-        "bad_token",
-        "user_not_found",
-        "user_not_visible",
-        "user_disabled",
-        "users_not_found",
-        "cannot_dm_bot",
-        "cannot_find_channel",
-        "slack_connect_file_link_sharing_blocked",
-        "message_limit_exceeded",
-        "invalid_user_id",
-        "invalid_cursor",
-        "invalid_limit",
-    ]
-)
-# Turned down for now: the very same request may be sent later.
-LATER = frozenset({"ratelimited", "rate_limited", "team_added_to_org"})
+from amends_slack import codes
+from amends_slack.marker import marker_of
 
 
-def accepted(answer: Json, retry_after_seconds: float | None = None) -> JsonMap:
-    """The answer's fields if Slack says `ok: true`. Raises `Refused` on a proven refusal, `Ambiguous` otherwise."""
+def accepted(method: str, answer: Json, retry_after_seconds: float | None = None) -> JsonMap:
+    """What Slack said to a mutating call that is done: `ok: true`, or the word that it was done already.
+
+    Raises `Refused` on a proven refusal, `Ambiguous` otherwise (`codes` holds the tables).
+    """
     if not isinstance(answer, dict) or not isinstance(answer.get("ok"), bool):
         raise Ambiguous("the answer is not a Slack answer", code="not_slack")
-    if answer["ok"]:
-        return answer
     code = error_code(answer)
-    if code in LATER:
+    if answer["ok"] or code in codes.ALREADY.get(method, ()):
+        return answer
+    if code in codes.LATER:
         raise Refused(f"slack answered `{code}`", code=code, again=True, retry_after_seconds=retry_after_seconds)
-    if code in REFUSALS:
+    if code in codes.REFUSED and code not in codes.IN_DOUBT_FOR.get(method, ()):
         raise Refused(f"slack answered `{code}`", code=code)
-    raise Ambiguous(
-        f"slack answered `{code or 'ok: false'}`, which does not prove that nothing was written",
-        code=code or "not_ok",
-    )
+    known = "Slack says that it may have been done" if code in codes.IN_DOUBT else "which proves nothing"
+    raise Ambiguous(f"slack answered `{code or 'ok: false'}`: {known}", code=code or "not_ok")
 
 
 def readable(answer: Json) -> JsonMap:
@@ -119,21 +42,25 @@ def readable(answer: Json) -> JsonMap:
     return answer
 
 
-def posted_ts(answer: Mapping[str, Json], channel: str) -> str:
-    """The ts of a message posted in `channel`. Raises `Ambiguous` if the answer lacks it or names another channel."""
+def posted(answer: Mapping[str, Json], marker: str, channel: str) -> JsonMap:
+    """The message that the answer shows, in `channel` and with its ts. Raises `Ambiguous` if it is not the one that
+    bears `marker`: an answer to something else, or one that a gateway repeats, is no proof.
+    """
+    message = answer.get("message")
+    if not isinstance(message, dict) or marker_of(message) != marker:
+        raise Ambiguous("slack said ok but shows no message with our mark", code="not_ours")
     ts, where = answer.get("ts"), answer.get("channel")
     if not isinstance(ts, str) or not ts:
         raise Ambiguous("slack said ok but gave no ts", code="no_ts")
     if where != channel:
         raise Ambiguous(f"slack said ok for channel `{where}`, not `{channel}`", code="other_channel")
-    return ts
+    return {**message, "ts": ts}
 
 
-def thread_of(answer: Mapping[str, Json]) -> str:
-    """The `thread_ts` that the answer's message bears; empty if it stands at the top level."""
-    message = answer.get("message")
-    found = message.get("thread_ts") if isinstance(message, dict) else None
-    return found if isinstance(found, str) else ""
+def about(answer: Mapping[str, Json], channel: str, ts: str) -> None:
+    """Raises `Ambiguous` if an `ok: true` is about another message than the one that was named."""
+    if answer.get("ok") is True and (answer.get("channel"), answer.get("ts")) != (channel, ts):
+        raise Ambiguous("slack said ok about another message", code="other_message")
 
 
 def error_code(answer: Mapping[str, Json]) -> str:

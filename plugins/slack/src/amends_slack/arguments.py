@@ -51,3 +51,19 @@ class ScheduleArgs(_Arguments):
     channel: ChannelId
     text: Text
     post_at: int = Field(gt=0)
+
+
+class EphemeralArgs(_Arguments):
+    """A message in a channel that only `person` sees, who is named in the `people` option."""
+
+    channel: ChannelId
+    person: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,80}$")
+    text: Text
+
+
+class UploadArgs(_Arguments):
+    """A file of the `files` folder, shown in a channel."""
+
+    channel: ChannelId
+    path: str = Field(min_length=1, max_length=400, pattern=r"^[^\x00]+$")
+    title: str = Field(default="", max_length=200)

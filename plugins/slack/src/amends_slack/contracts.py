@@ -73,11 +73,13 @@ def update(options: SlackOptions) -> Contract:
         reversibility="compensatable",
         identity=Identity(fields=("channel", "ts"), cardinality="many", value_fields=("text",)),
         keying=Keying(kind="probeable"),
+        confirm="probe",
         probe=_by_id(options),
         reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
         restores_before_image=True,
         compensation=(
-            Alternative(name="restore", when={"message": ("updated",)}, retry=Retry(settle_seconds=1.0)),
+            Alternative(name="restore", when={"message": ("updated",)}, retry=Retry(attempts=3, settle_seconds=1.0)),
+            Alternative(name="thread_correction", when={"message": ("updated",)}, undo="correct"),
             Alternative(name="person", undo="escalate"),
         ),
         signal=_signal("the changed text of this message"),
@@ -98,6 +100,7 @@ def delete(options: SlackOptions) -> Contract:
         reversibility="irreversible",
         identity=Identity(fields=("channel", "ts")),
         keying=Keying(kind="probeable"),
+        confirm="probe",
         probe=_by_id(options),
         reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
         signal=Signal(
@@ -128,8 +131,9 @@ def schedule(options: SlackOptions) -> Contract:
         reversibility="compensatable",
         identity=Identity(fields=("channel",)),
         keying=Keying(kind="probeable"),
+        confirm="probe",
         probe=_listing(options).model_copy(update={"counts": False}),
-        reference=Reference(field="scheduled", pattern=r"[CDG][A-Z0-9_]+/Q[A-Za-z0-9_]+"),
+        reference=Reference(field="scheduled", pattern=rf"[CDG][A-Z0-9_]+/Q[A-Za-z0-9_]+|{MESSAGE_REFERENCE}"),
         compensation=(
             Alternative(name="unschedule", when={"scheduled": ("pending",)}, harmless_when_absent=True),
             Alternative(name="person", undo="escalate"),
@@ -138,6 +142,66 @@ def schedule(options: SlackOptions) -> Contract:
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("channel", "scheduled_message_id", "post_at")),
         input={"channel": "String", "mentions_everyone": "Bool", "post_at": "Long"},
+    )
+
+
+def ephemeral(options: SlackOptions) -> Contract:
+    """`slack.ephemeral`: no history shows it, so it is neither found again nor taken back."""
+    return Contract(
+        capability="slack.ephemeral",
+        summary="shows a message to one person in a channel",
+        effect=Effect(kind="message", system="slack", resource="person:{person}"),
+        readers=Readers(audience="team", where="one person's view of the channel, until they reload"),
+        undo_cost="none: it cannot be taken away; the person is told",
+        reversibility="irreversible",
+        identity=Identity(fields=("channel", "person")),
+        keying=Keying(kind="blind"),
+        reference=Reference(field="message", pattern=MESSAGE_REFERENCE),
+        signal=Signal(
+            visible_to="one person",
+            place="person:{person}",
+            seen="a message that only you could see, in channel {channel}",
+            reader_must="do not act on it; if you already did, tell the owner",
+            comes_back="if the work is done again, a new message says so",
+        ),
+        release=Release(mode="on_success"),
+        limits=Limits(timeout_seconds=options.timeout_seconds),
+        escalation=EscalationRule(evidence_fields=("channel", "person")),
+        input={"channel": "String", "person": "String"},
+    )
+
+
+def upload(options: SlackOptions) -> Contract:
+    """`slack.upload`: the file and its showing are two parts, because Slack does the second later, or never."""
+    present: dict[str, tuple[Json, ...]] = {"file": ("present",)}
+    return Contract(
+        capability="slack.upload",
+        summary="uploads a file and shows it in a channel",
+        effect=Effect(kind="file", system="slack", resource="channel:{channel}"),
+        readers=_IN_CHANNEL,
+        undo_cost="the file can be deleted everywhere; whoever opened or kept it has it",
+        reversibility="irreversible",
+        identity=Identity(fields=("channel",)),
+        keying=Keying(kind="probeable"),
+        confirm="probe",
+        probe=_listing(options),
+        reference=Reference(field="file", pattern=r"F[A-Za-z0-9_]+"),
+        compensation=(
+            Alternative(
+                name="delete",
+                when=present,
+                harmless_when_absent=True,
+                retry=Retry(attempts=3, settle_seconds=1.0),
+            ),
+            Alternative(name="thread_correction", when={**present, "share": ("shown",)}, undo="correct"),
+            Alternative(name="person", undo="escalate"),
+        ),
+        signal=_signal("a file in this channel that an agent run uploaded"),
+        release=Release(mode="on_success"),
+        limits=Limits(timeout_seconds=options.timeout_seconds),
+        escalation=EscalationRule(evidence_fields=("channel", "file")),
+        input={"channel": "String", "path": "String"},
+        parts=("file", "share"),
     )
 
 
@@ -181,12 +245,15 @@ def _corrector(options: SlackOptions, capability: str, summary: str, where: str)
 
 
 def _correction_ladder() -> tuple[Alternative, ...]:
-    """Delete, else mark as withdrawn, else say so in the thread, else a person: a sent message is never undone."""
+    """Delete, else mark as withdrawn, else say so in the thread, else a person: a sent message is never undone.
+
+    A message that somebody has answered is not deleted: its thread would lose its head, and its readers the reason.
+    """
     posted: dict[str, tuple[Json, ...]] = {"message": ("posted",)}
     return (
         Alternative(
             name="delete",
-            when=posted,
+            when={**posted, "answered": ("no",)},
             safe_when=(Outcome.SUCCEEDED,),
             harmless_when_absent=True,
             retry=Retry(attempts=3, settle_seconds=1.0),

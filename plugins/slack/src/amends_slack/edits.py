@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from amends.spi import Call, Capability, Done, Json, JsonMap, NotSent, Observation, Prepared, Question, Receipt, Refused
 from amends.spi.http import Unreadable
-from amends_slack import contracts, posting, search
+from amends_slack import answers, contracts, posting, search
 from amends_slack.arguments import DeleteArgs, UpdateArgs
 from amends_slack.client import Slack
 from amends_slack.marker import is_gone, marker_of, metadata
@@ -41,12 +41,13 @@ class Update(Capability):
         }
         if args.blocks or call.before.get("blocks"):
             payload["blocks"] = list(args.blocks)
-        self._slack.write(call, "chat.update", payload)
+        answer = self._slack.write(call, "chat.update", payload)
+        answers.about(answer, args.channel, args.ts)
         return Done(
             effect=posting.effect(args.channel, args.ts),
             reference=reference(args.channel, args.ts),
             output={"channel": args.channel, "ts": args.ts},
-            after={"text": args.text},
+            after={"message": "updated", "content": posting.content_of(answer)},
         )
 
     def probe(self, question: Question) -> Observation:
@@ -60,16 +61,17 @@ class Update(Capability):
         if now.seen not in {"applied", "absent"}:
             raise Refused(f"the message is not as this run left it: {now.seen}", code="diverged")
         before = call.before
+        channel, ts = text_of(call.args.get("channel")), text_of(call.args.get("ts"))
         payload: JsonMap = {
             "metadata": before.get("metadata") or {},
-            "channel": text_of(call.args.get("channel")),
-            "ts": text_of(call.args.get("ts")),
+            "channel": channel,
+            "ts": ts,
             "text": text_of(before.get("text")),
         }
         if before.get("blocks") or call.args.get("blocks"):
             payload["blocks"] = before.get("blocks") or []
-        self._slack.write(call, "chat.update", payload)
-        return Done(reference=call.reference, after={"text": text_of(before.get("text"))})
+        answers.about(self._slack.write(call, "chat.update", payload), channel, ts)
+        return Done(reference=call.reference, after={"message": "before"})
 
     def place(self, question: Question) -> str:
         return _thread(question)
@@ -83,16 +85,17 @@ class Update(Capability):
             return Observation(seen="diverged", state={"message": "gone"}, detail="the message is gone")
         args = question.args
         channel, ts = text_of(args.get("channel")), text_of(args.get("ts"))
-        ours = marker_of(message) == question.marker
-        text = text_of(message.get("text"))
-        if ours or text == text_of(args.get("text")) != text_of(question.before.get("text")):
+        text, former = text_of(message.get("text")), text_of(question.before.get("text"))
+        if posting.edited_since(message, question):
+            return Observation(seen="diverged", state={"message": "edited"}, detail="somebody has edited it since")
+        if marker_of(message) == question.marker or text == text_of(args.get("text")) != former:
             return Observation(
                 seen="applied",
-                state={"message": "updated"},
+                state={"message": "updated", "content": posting.content_of(message)},
                 effect=posting.effect(channel, ts),
                 reference=reference(channel, ts),
             )
-        if text == text_of(question.before.get("text")):
+        if text == former:
             return Observation(seen="absent", state={"message": "before"}, reference=reference(channel, ts))
         return Observation(seen="diverged", state={"message": "edited"}, detail="another text stands there")
 

@@ -14,7 +14,8 @@ EXAMINE_SECONDS = 10.0
 
 def examine(options: SlackOptions, sender: HttpSender, secret: Callable[[str], str]) -> list[DoctorFinding]:
     """Ask `auth.test`. Read-only, bounded, never raises for what the network does."""
-    request = HttpRequest("GET", options.url("auth.test"), headers={"Authorization": f"Bearer {secret(options.token)}"})
+    headers = {"Authorization": f"Bearer {secret(options.token)}"}
+    request = HttpRequest("POST", options.url("auth.test"), headers=headers, form={})
     try:
         answer = sender.deliver(request, timeout_seconds=EXAMINE_SECONDS).document()
     except (NotSent, Ambiguous) as lost:

@@ -86,20 +86,26 @@ class Reply(Capability):
 
 
 def look_in_thread(read: Read, question: Question, channel: str, root: str, margin_seconds: float) -> Observation:
-    """Look for our marker in the thread; one that landed at the top level instead is `diverged`."""
+    """Look for our marker in the thread; one that stands at the top level, alone or as well, is `diverged`."""
     thread = search.replies(read, channel, root)
     if thread.code == "thread_not_found":
         thread = Listing((), complete=True)
     seen = posting.observe(thread, question, channel)
+    if any(posting.is_broadcast(item) for item in thread.marked(question.marker)):
+        return _elsewhere(seen, "broadcast", "the whole channel was shown the reply")
     if seen.seen != "absent" or seen.reference:
         return seen
     top = search.history(read, channel, search.window_start(question, margin_seconds))
-    stray = [item for item in top.marked(question.marker) if not item.get("thread_ts")]
+    stray = tuple(item for item in top.marked(question.marker) if not item.get("thread_ts"))
     if stray:
-        found = posting.observe(Listing(tuple(stray), complete=True), question, channel)
-        state = {**found.state, "thread": "none"}
-        return found.model_copy(update={"seen": "diverged", "state": state, "detail": "posted outside its thread"})
+        found = posting.observe(Listing(stray, complete=True), question, channel)
+        return _elsewhere(found, "none", "posted outside its thread")
     return seen if top.complete else Observation(seen="inconclusive", detail=top.detail)
+
+
+def _elsewhere(found: Observation, thread: str, detail: str) -> Observation:
+    state = {**found.state, "thread": thread}
+    return found.model_copy(update={"seen": "diverged", "state": state, "detail": detail})
 
 
 def _root(question: Question) -> str:

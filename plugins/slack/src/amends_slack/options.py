@@ -20,6 +20,8 @@ class SlackOptions(BaseModel):
     base_url: str = Field(default="https://slack.com/api", pattern=r"^https?://")
     token: SecretReference = "env:SLACK_BOT_TOKEN"  # noqa: S105 - a reference to the token, not the token
     people: dict[str, UserId] = Field(default_factory=dict[str, UserId])  # name in `person:{name}` -> Slack user id
+    files: str = ""  # the folder that uploads come from, beside amends.toml; empty: nothing may be uploaded
+    max_file_bytes: int = Field(default=20_000_000, ge=1, le=1_000_000_000)
     removals_told: str = ""  # who hears of a removed message; empty: its thread, which may be gone with it
     timeout_seconds: float = Field(default=30.0, gt=0, le=300)
     probe_deadline_seconds: float = Field(default=300.0, gt=0)

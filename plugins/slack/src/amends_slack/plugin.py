@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from pathlib import Path
 
 from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
 from amends.spi.http import HttpSender
 from amends_slack.client import Slack
 from amends_slack.correctors import PersonNote, ThreadCorrection
 from amends_slack.edits import Delete, Update
+from amends_slack.ephemeral import Ephemeral
 from amends_slack.examine import examine
 from amends_slack.messages import Post, Reply
 from amends_slack.options import options_of
 from amends_slack.schedule import Schedule
+from amends_slack.uploads import Upload
 
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:
-    """Five capabilities and two correctors, all on one sender."""
-    slack = Slack(options_of(context), HttpSender())
+    """Seven capabilities and two correctors, all on one sender."""
+    options = options_of(context)
+    slack = Slack(options, HttpSender())
+    folder = Path(context.base_path) / options.files if options.files else None
     for capability in (
         Post(slack),
         Reply(slack),
         Update(slack),
         Delete(slack),
         Schedule(slack),
+        Ephemeral(slack),
+        Upload(slack, folder),
         ThreadCorrection(slack),
         PersonNote(slack),
     ):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 
 from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepared, Question, Receipt, Refused
 from amends.spi.http import Ambiguous, Unreadable
 from amends_slack import contracts, posting, search
 from amends_slack.arguments import ScheduleArgs
 from amends_slack.client import Slack
-from amends_slack.marker import marker_of, metadata
-from amends_slack.places import place, text_of
+from amends_slack.marker import is_gone, marker_of, metadata
+from amends_slack.places import place, reference, text_of
 from amends_slack.search import Listing
+
+TWIN_SECONDS = 10
 
 
 class Schedule(Capability):
@@ -50,8 +53,8 @@ class Schedule(Capability):
         }
         answer = self._slack.write(call, "chat.scheduleMessage", payload)
         number = text_of(answer.get("scheduled_message_id"))
-        if not number or answer.get("channel") != args.channel:
-            raise Ambiguous("slack said ok but gave no scheduled message of this channel", code="no_id")
+        if not number or answer.get("channel") != args.channel or answer.get("post_at") != args.post_at:
+            raise Ambiguous("slack said ok but gave no scheduled message of this channel and time", code="no_id")
         return Done(
             effect=_effect(args.channel, number, args.post_at),
             reference=f"{args.channel}/{number}",
@@ -77,12 +80,9 @@ class Schedule(Capability):
             )
         start = search.window_start(question, self._slack.options.clock_margin_seconds)
         fired = search.history(read, args.channel, start)
-        posted = fired.marked(question.marker)
+        posted = [item for item in fired.marked(question.marker) if not is_gone(item)]
         if posted:
-            effect = {**question.effect, **posting.effect(args.channel, search.ts_of(posted[0]))}
-            return Observation(
-                seen="applied", state={"scheduled": "fired"}, effect=effect, reference=question.reference
-            )
+            return _fired(posted, question, args.channel)
         if not waiting.complete or not fired.complete:
             return Observation(seen="inconclusive", detail=waiting.detail or fired.detail)
         return Observation(seen="absent", state={"scheduled": "none"})
@@ -98,30 +98,49 @@ class Schedule(Capability):
         where, _, number = known.partition("/")
         if not number or where != channel:
             raise Refused("the scheduled message's id is not known", code="id_unknown")
-        try:
-            self._slack.write(call, "chat.deleteScheduledMessage", {"channel": channel, "scheduled_message_id": number})
-        except Refused as refused:
-            if refused.code != "invalid_scheduled_message_id":
-                raise
+        self._slack.write(call, "chat.deleteScheduledMessage", {"channel": channel, "scheduled_message_id": number})
         return Done(reference=known, after={"scheduled": "none"})
 
 
+def _fired(posted: Sequence[JsonMap], question: Question, channel: str) -> Observation:
+    """It stands in the channel now: the first message that bears our mark, and its twins."""
+    refs = [reference(channel, search.ts_of(item)) for item in posted]
+    return Observation(
+        seen="many" if len(refs) > 1 else "applied",
+        state={"scheduled": "fired"},
+        effect={**question.effect, **posting.effect(channel, search.ts_of(posted[0]))},
+        reference=question.reference or refs[0],
+        twins=tuple(refs) if len(refs) > 1 else (),
+    )
+
+
 def _ours(waiting: Listing, question: Question, args: ScheduleArgs) -> list[JsonMap]:
-    number = question.reference.partition("/")[2]
-    if number:
-        return [item for item in waiting.items if item.get("id") == number]
+    """What waits and is ours: by id, with whatever was made like it at the same moment; else by mark or content."""
     marked = [item for item in waiting.items if marker_of(item) == question.marker]
     if marked:
         return marked
-    known = question.allocated.get("known_ids")
-    seen_before = known if isinstance(known, list) else []
-    return [
+    seen_before = question.allocated.get("known_ids")
+    known = seen_before if isinstance(seen_before, list) else []
+    alike = [
         item
         for item in waiting.items
-        if item.get("id") not in seen_before
+        if item.get("id") not in known
         and item.get("post_at") == args.post_at
         and html.unescape(text_of(item.get("text"))) == html.unescape(args.text)
     ]
+    number = question.reference.partition("/")[2]
+    named = [item for item in waiting.items if number and item.get("id") == number]
+    if named:
+        twins = [item for item in alike if item not in named and _together(item, named[0])]
+        return [*named, *twins]
+    return [] if number else alike
+
+
+def _together(one: JsonMap, other: JsonMap) -> bool:
+    """True if both were made within seconds: one request that was carried out twice."""
+    made = [item.get("date_created") for item in (one, other)]
+    first, second = (value if isinstance(value, int) else 0 for value in made)
+    return abs(first - second) <= TWIN_SECONDS
 
 
 def _effect(channel: str, number: str, post_at: int) -> JsonMap:

@@ -29,7 +29,7 @@ class Listing:
     def marked(self, marker: str) -> tuple[JsonMap, ...]:
         """The messages that bear our marker, oldest first, each once."""
         found = {ts_of(item): item for item in self.items if marker_of(item) == marker}
-        return tuple(found[ts] for ts in sorted(found, key=_moment))
+        return tuple(found[ts] for ts in sorted(found, key=moment))
 
     def at(self, ts: str) -> JsonMap | None:
         """The message with this ts."""
@@ -52,6 +52,25 @@ def scheduled(read: Read, channel: str) -> Listing:
     return _pages(read, "chat.scheduledMessages.list", "scheduled_messages", {"channel": channel})
 
 
+def files(read: Read, oldest_seconds: float) -> Listing:
+    """The files that this bot can see, made since `oldest_seconds`; this listing has pages, not cursors."""
+    items: list[JsonMap] = []
+    query = {"ts_from": str(int(max(0.0, oldest_seconds))), "count": str(PAGE)}
+    for page in range(1, MOST_PAGES + 1):
+        try:
+            answer = read("files.list", {**query, "page": str(page)})
+        except Unreadable as unreadable:
+            return Listing(tuple(items), complete=False, detail=str(unreadable), code=unreadable.code)
+        found, paging = answer.get("files"), answer.get("paging")
+        pages = paging.get("pages") if isinstance(paging, dict) else None
+        if not isinstance(found, list) or not isinstance(pages, int):
+            return Listing(tuple(items), complete=False, detail="files.list gave no pages of files", code="not_slack")
+        items.extend(item for item in found if isinstance(item, dict))
+        if page >= pages:
+            return Listing(tuple(items), complete=True)
+    return Listing(tuple(items), complete=False, detail=f"files.list has more than {MOST_PAGES} pages", code="too_many")
+
+
 def one(read: Read, channel: str, ts: str) -> JsonMap | None:
     """The message with this ts, at the top level or in a thread; None if it is not there. Raises `Unreadable`."""
     query = {"channel": channel, "oldest": ts, "latest": ts, "inclusive": "true"}
@@ -69,7 +88,7 @@ def one(read: Read, channel: str, ts: str) -> JsonMap | None:
 
 def window_start(question: Question, margin_seconds: float, ts: str = "") -> float:
     """Where a look begins: the send, or the known ts if that is earlier, widened by the clock margin (case P-07)."""
-    known = [float(_moment(ts))] if ts else []
+    known = [float(moment(ts))] if ts else []
     if question.sent_at_us is not None:
         known.append(question.sent_at_us / 1_000_000)
     return min(known, default=0.0) - margin_seconds
@@ -79,6 +98,14 @@ def ts_of(message: Mapping[str, Json]) -> str:
     """The message's ts; empty if it has none."""
     ts = message.get("ts")
     return ts if isinstance(ts, str) else ""
+
+
+def moment(ts: str) -> Decimal:
+    """A ts as a number of seconds, for comparing: exact, and zero if it is none."""
+    try:
+        return Decimal(ts)
+    except InvalidOperation:
+        return Decimal(0)
 
 
 def _pages(read: Read, method: str, field: str, query: Mapping[str, str]) -> Listing:
@@ -112,10 +139,3 @@ def _next_cursor(answer: Mapping[str, Json]) -> str:
     meta = answer.get("response_metadata")
     cursor = meta.get("next_cursor") if isinstance(meta, dict) else None
     return cursor if isinstance(cursor, str) else ""
-
-
-def _moment(ts: str) -> Decimal:
-    try:
-        return Decimal(ts)
-    except InvalidOperation:
-        return Decimal(0)

@@ -102,6 +102,9 @@ def test_runner_ends_with_an_engine_that_dies_before_saying_go(bench):
         "before": action.before["items"],
         "after": action.allocated["items"],
         "rows": {},
+        "marker": "amends action-1",
+        "note": "",
+        "limit_seconds": 60,
     }
     engine = subprocess.Popen([sys.executable, "-c", code, json.dumps(request), str(fifo)])
     try:

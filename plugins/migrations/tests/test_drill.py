@@ -104,7 +104,9 @@ def test_doctor_names_what_is_wrong(bench):
     ("settings", "section", "said"),
     [
         ({"url": ""}, {}, "either"),
-        ({"url": "postgresql://me:hunter2@db/x"}, {}, "sqlite"),
+        ({"url": "mysql://db/hunter2"}, {}, "sqlite"),
+        ({"url": "postgresql://me:hunter2@db/x"}, {}, "url_secret"),
+        ({"url": "postgresql://db/x?password=hunter2"}, {}, "url_secret"),
         ({"skripts": "x"}, {}, "skripts"),
         ({}, {"audience": "team"}, "place"),
     ],

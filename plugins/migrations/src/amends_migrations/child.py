@@ -16,6 +16,7 @@ from amends.spi import NotSent, Refused
 from amends.spi.process import Budget, TimeLimit, end_group, start
 
 _PASSED_ON = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV")
+_LIBPQ = "PG"  # PGHOST, PGPASSFILE, ...: the runner must reach the very database that is probed
 _NOT_STARTED = frozenset({"locked", "not_wanted"})
 _CHUNK = 65_536
 _EXCERPT = 600
@@ -45,7 +46,7 @@ def _converse(request: Mapping[str, Any], budget: Budget, still_wanted: Callable
         try:
             child = start(
                 [sys.executable, "-P", "-m", "amends_migrations.runner"],
-                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ} | {"LC_ALL": "C.UTF-8"},
+                env=_environment(),
                 stderr=said,
             )
         except OSError as error:
@@ -66,6 +67,11 @@ def _converse(request: Mapping[str, Any], budget: Budget, still_wanted: Callable
         finally:
             end_group(child)
         return _understood(answer, child.returncode, said, started=started)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in _PASSED_ON or name.startswith(_LIBPQ)}
+    return kept | {"LC_ALL": "C.UTF-8"}
 
 
 def _understood(answer: dict[str, Any] | None, code: int, said: IO[bytes], *, started: bool) -> dict[str, Any]:

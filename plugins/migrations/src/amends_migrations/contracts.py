@@ -59,7 +59,7 @@ def _contract(options: MigrationOptions, capability: str, summary: str, way_back
         signal=_signal(options),
         limits=Limits(timeout_seconds=options.timeout_seconds),
         needs_drill=True,
-        escalation=EscalationRule(evidence_fields=("revision", "parts", "at_risk", "detail")),
+        escalation=EscalationRule(evidence_fields=("revision", "extent", "parts", "leftovers", "at_risk", "detail")),
         input={"database": "String", "to": "String", "steps": "Long"},
     )
 

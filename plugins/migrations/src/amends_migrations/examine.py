@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from amends.spi import DoctorFinding, Refused
+from amends_migrations.faults import Unfit, said
 from amends_migrations.options import Database, MigrationOptions
+from amends_migrations.target import target_of
 
 
 def examine(options: MigrationOptions, secret: Callable[[str], str]) -> list[DoctorFinding]:
@@ -17,16 +19,17 @@ def examine(options: MigrationOptions, secret: Callable[[str], str]) -> list[Doc
 def _database(options: MigrationOptions, name: str, database: Database, secret: Callable[[str], str]) -> DoctorFinding:
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415 - see moves.py
 
-    from amends_migrations import schema  # noqa: PLC0415
-
     subject = f"database {name}"
     if not (Path(database.scripts) / "versions").is_dir():
         return DoctorFinding("problem", subject, f"no `versions` folder in `{database.scripts}`", "correct `scripts`")
     try:
-        file = options.file(database, secret)
-        with schema.reading(file) as connection:
-            now = schema.snapshot(connection, database.version_table)
+        now = target_of(options.address(database, secret), database.version_table).look()
+    except Unfit as unfit:
+        return DoctorFinding("problem", subject, str(unfit), "install the extra")
     except (OSError, Refused, SQLAlchemyError) as error:
-        return DoctorFinding("problem", subject, str(error), "correct `url`, or create the database")
+        return DoctorFinding("problem", subject, said(error), "correct the address, or create the database")
     at = ", ".join(now.revisions) or "base"
+    if now.leftovers:
+        left = ", ".join(now.leftovers)
+        return DoctorFinding("warning", subject, f"at {at}; left half-made: {left}", "drop what was left behind")
     return DoctorFinding("ok", subject, f"at {at}, fingerprint {now.fingerprint[:12]}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from amends.spi import AdapterContext, ConfigError, Refused
+from amends_migrations.target import POSTGRESQL, SQLITE
 
 SecretReference = Annotated[str, Field(pattern=r"^((env|file):.+)?$")]
-_SQLITE = "sqlite:///"
 
 
 class _Section(BaseModel):
@@ -35,8 +36,10 @@ class Database(_Section):
     def _one_address(self) -> Database:
         if bool(self.url) == bool(self.url_secret):
             raise ValueError("give either `url` or `url_secret`")
-        if self.url and not self.url.startswith(_SQLITE):
-            raise ValueError(f"only addresses such as {_SQLITE}staging.db are served")
+        if self.url and not self.url.startswith((SQLITE, *POSTGRESQL)):
+            raise ValueError(f"only addresses such as {SQLITE}staging.db and {POSTGRESQL[0]}host/staging are served")
+        if self.url.startswith(POSTGRESQL) and _has_password(self.url):
+            raise ValueError("an address with a password is a secret: give a reference to it in `url_secret`")
         return self
 
 
@@ -49,6 +52,7 @@ class MigrationOptions(_Section):
     timeout_seconds: float = Field(default=120.0, gt=0, le=3600)
     probe_deadline_seconds: float = Field(default=300.0, gt=0)
     absent_final_after_seconds: float = Field(default=2.0, ge=0)
+    notes: str = Field(default=".amends/migrations", min_length=1)  # where transactions are noted before each commit
     base_path: str = ""
 
     @model_validator(mode="after")
@@ -65,12 +69,20 @@ class MigrationOptions(_Section):
             known = ", ".join(sorted(self.databases))
             raise Refused(f"no database `{name}`: this adapter serves {known}", code="unknown_database") from None
 
-    def file(self, database: Database, secret: Callable[[str], str]) -> Path:
-        """The SQLite file behind a database. Raises `Refused` if the secret address is of another kind."""
+    def address(self, database: Database, secret: Callable[[str], str]) -> str:
+        """The database's address with its driver, or the absolute path of its file; for `target_of`. Raises `Refused`
+        if the secret address is of another kind.
+        """
         url = database.url or secret(database.url_secret)
-        if not url.startswith(_SQLITE) or "?" in url:
+        if url.startswith(POSTGRESQL):
+            return f"postgresql+psycopg://{url.partition('://')[2]}"
+        if not url.startswith(SQLITE) or "?" in url:
             raise Refused("the database's address is of a kind this adapter does not serve", code="unsupported")
-        return (Path(self.base_path) / url.removeprefix(_SQLITE)).resolve()
+        return f"{SQLITE}{(Path(self.base_path) / url.removeprefix(SQLITE)).resolve()}"
+
+    def note(self, action_id: str) -> Path:
+        """Where the transactions of an action are noted."""
+        return Path(self.base_path) / self.notes / f"{action_id}.jsonl"
 
 
 def options_of(context: AdapterContext) -> MigrationOptions:
@@ -96,3 +108,8 @@ def options_of(context: AdapterContext) -> MigrationOptions:
         for name, database in options.databases.items()
     }
     return options.model_copy(update={"databases": databases})
+
+
+def _has_password(url: str) -> bool:
+    parts = urlsplit(url)
+    return bool(parts.password) or "password=" in parts.query

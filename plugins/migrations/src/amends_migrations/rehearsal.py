@@ -1,115 +1,73 @@
-"""Trying a migration where it can hurt nobody: on an empty copy of the schema, or on a full copy for a drill."""
+"""Trying a migration where it can hurt nobody: on an empty copy of the schema."""
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from sqlalchemy import Connection, text
-
-from amends_migrations import schema, scripts
-from amends_migrations.schema import Snapshot
-from amends_migrations.scripts import Step, Unfit
+from amends_migrations import scripts
+from amends_migrations.delta import Image, difference
+from amends_migrations.faults import Unfit, said
+from amends_migrations.scripts import Step
+from amends_migrations.target import Snapshot, Target
 
 
-@contextmanager
-def empty_copy(file: Path, version_table: str) -> Generator[Path]:
-    """A temporary database with the same schema and revision, and no rows."""
-    with _temporary() as copy, schema.reading(file) as source, schema.writing(copy) as target:
-        order = "CASE type WHEN 'table' THEN 0 WHEN 'index' THEN 1 WHEN 'view' THEN 2 ELSE 3 END, rowid"
-        statements = source.execute(text(f"SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY {order}"))  # noqa: S608 - fixed words
-        for (sql,) in statements:
-            _make(target, str(sql))
-        rows = _version_rows(source, version_table)
-        for revision in rows:
-            statement = f"INSERT INTO {schema.quoted(version_table)} VALUES (:revision)"  # noqa: S608 - a checked name
-            target.execute(text(statement), {"revision": revision})
-        target.commit()
-        yield copy
-
-
-@contextmanager
-def full_copy(file: Path) -> Generator[Path]:
-    """A temporary copy of everything, taken while others use the database."""
-    with _temporary() as copy, schema.reading(file) as source, schema.writing(copy) as target:
-        _driver(source).backup(_driver(target))
-        yield copy
-
-
-def look(file: Path, version_table: str) -> Snapshot:
-    """The database now."""
-    with schema.reading(file) as connection:
-        return schema.snapshot(connection, version_table)
-
-
-def go(file: Path, steps: Sequence[Step], *, up: bool, version_table: str) -> None:
-    """Run the steps. Raises whatever they raise."""
-    with schema.writing(file) as connection:
+def go(target: Target, steps: Sequence[Step], *, up: bool, version_table: str) -> None:
+    """Run the steps on a copy. Raises whatever they raise."""
+    with target.writing() as connection:
         scripts.run(connection, steps, up=up, version_table=version_table)
 
 
-def attempt(file: Path, steps: Sequence[Step], *, up: bool, version_table: str) -> Snapshot:
-    """Run the steps on an empty copy of the database as it is now; the schema they lead to.
-
-    Raises `Unfit` naming what stands in the way: an error, a view that would break, a foreign key left hanging.
+def there_and_back(target: Target, steps: Sequence[Step], *, up: bool, version_table: str) -> tuple[Image, Snapshot]:
+    """Run the steps and their inverse on an empty copy of the database as it is now: the image of the steps, and the
+    schema they lead to. Raises `Unfit` naming what stands in the way, or what the inverse does not restore.
     """
-    with empty_copy(file, version_table) as copy:
-        with schema.reading(copy) as connection:
-            broken_before = schema.broken(connection)
+    with target.empty_copy() as copy:
+        before, after = _attempt(copy, steps, up=up, version_table=version_table, leftovers=target.look().leftovers)
         try:
-            go(copy, steps, up=up, version_table=version_table)
+            go(copy, steps, up=not up, version_table=version_table)
         except Exception as error:
-            raise Unfit(f"tried on an empty copy, it fails: {_said(error)}", code="blocked") from error
-        with schema.reading(copy) as connection:
-            broken_after = schema.broken(connection)
-        news = {name: why for name, why in broken_after.items() if name not in broken_before}
-        if news:
-            raise Unfit(
-                "it would break " + "; ".join(f"{name} ({why})" for name, why in sorted(news.items())), code="blocked"
-            )
-        return look(copy, version_table)
+            raise Unfit(f"its inverse fails: {said(error)}", code="no_inverse") from error
+        restored = copy.look()
+    unlike, _ = difference(before.items, restored.items)
+    if unlike:
+        raise Unfit(f"its inverse does not restore: {', '.join(sorted(unlike))}", code="no_inverse")
+    image = Image(",".join(before.revisions), ",".join(after.revisions), *difference(before.items, after.items))
+    return image, after
 
 
-def rows_digest(file: Path, before: Snapshot) -> str:
-    """A digest of every row of the tables of `before`, in their columns then; independent of the order of rows."""
-    total = 0
-    with schema.reading(file) as connection:
-        for table, columns in sorted(before.orders.items()):
-            names = ", ".join(schema.quoted(column) for column in columns)
-            statement = text(f"SELECT {names} FROM {schema.quoted(table)}".replace(":", "\\:"))  # noqa: S608 - names of the schema itself
-            for row in connection.execute(statement):
-                whole = hashlib.sha256(repr((table, tuple(row))).encode()).digest()
-                total = (total + int.from_bytes(whole, "big")) % 2**256
-    return f"{total:064x}"
+def require_way(target: Target, steps: Sequence[Step], image: Image, *, up: bool, version_table: str) -> None:
+    """Run the steps on an empty copy of the database as it is now. Raises `Unfit` naming what stands in the way, or
+    what would go along with them that is not in `image`: an index on a column, a view dropped by `CASCADE`.
+    """
+    with target.empty_copy() as copy:
+        before, after = _attempt(copy, steps, up=up, version_table=version_table, leftovers=())
+    also = sorted(difference(before.items, after.items)[0].keys() - image.before.keys())
+    if also:
+        raise Unfit(f"it would change more than it did when it was recorded: {', '.join(also)}", code="blocked")
 
 
-@contextmanager
-def _temporary() -> Generator[Path]:
-    with tempfile.TemporaryDirectory(prefix="amends-migrations-") as folder:
-        file = Path(folder) / "copy.db"
-        file.touch()
-        yield file
-
-
-def _make(target: Connection, sql: str) -> None:
+def _attempt(
+    copy: Target, steps: Sequence[Step], *, up: bool, version_table: str, leftovers: tuple[str, ...]
+) -> tuple[Snapshot, Snapshot]:
+    """The copy before and after the steps."""
+    before, broken_before = copy.look(), copy.broken()
     try:
-        target.exec_driver_sql(sql)
+        go(copy, steps, up=up, version_table=version_table)
     except Exception as error:
-        if "already exists" not in str(error):  # the tables behind a virtual table come with it
-            raise
-
-
-def _version_rows(source: Connection, version_table: str) -> tuple[str, ...]:
-    return schema.snapshot(source, version_table).revisions
-
-
-def _driver(connection: Connection) -> Any:
-    return connection.connection.driver_connection
-
-
-def _said(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error)
+        detail = f"tried on an empty copy, it fails: {said(error)}"
+        if leftovers:
+            detail += f"; left half-made by an earlier migration: {', '.join(leftovers)}"
+        raise Unfit(detail, code="blocked") from error
+    news = {name: why for name, why in copy.broken().items() if name not in broken_before}
+    if news:
+        raise Unfit(
+            "it would break " + "; ".join(f"{name} ({why})" for name, why in sorted(news.items())), code="blocked"
+        )
+    after = copy.look()
+    in_the_way = [name for name in leftovers if before.items.get(name) != after.items.get(name)]
+    if in_the_way:
+        raise Unfit(
+            f"left half-made by an earlier migration, and in the way: {', '.join(in_the_way)}; drop it first",
+            code="leftovers",
+        )
+    return before, after

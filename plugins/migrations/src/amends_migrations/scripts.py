@@ -22,6 +22,8 @@ from alembic.script.revision import RevisionError
 from alembic.util import CommandError
 from sqlalchemy import Connection
 
+from amends_migrations.faults import Unfit
+
 _STUB = '''"""Stands for everything up to this revision."""
 
 revision = {revision!r}
@@ -35,14 +37,6 @@ def upgrade():
 def downgrade():
     """Everything up to here stays."""
 '''
-
-
-class Unfit(Exception):
-    """The files do not allow what was asked. `code` is a short word; the text names file and reason."""
-
-    def __init__(self, detail: str, *, code: str) -> None:
-        super().__init__(detail)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +61,16 @@ class Step:
 def resolve(versions: Path, name: str) -> str:
     """The full revision id behind `name` (an id, its unique beginning, `head` or `base`; empty for `base`).
 
-    Raises `Unfit` if the files have no such revision.
+    Raises `Unfit` if the files have no such revision, or `head` is not one.
     """
     if name == "base":
         return ""
+    directory = _directory(versions)
     try:
-        found = _directory(versions).get_revision(name)
+        heads = directory.get_heads()
+        if name == "head" and len(heads) > 1:
+            raise Unfit(f"the files have {len(heads)} heads: {', '.join(sorted(heads))}; name one", code="many_heads")
+        found = directory.get_revision(name)
     except CommandError as error:
         raise Unfit(f"no revision `{name}` in `{versions}`: {error}", code="unknown_revision") from error
     return found.revision

@@ -1,41 +1,26 @@
-"""What a database looks like: its revision and its schema as comparable items. Reads only, through SQLAlchemy.
+"""What a SQLite database looks like: its revision and its schema as comparable items. Reads only, through SQLAlchemy.
 
-An item is one thing a migration can make, change or drop (`column:billing.note`), with its definition. Actions are
-judged by the items they touch, so that somebody else's table on a shared database makes nobody's migration doubtful;
-the fingerprint is over everything, the version table apart.
+Actions are judged by the items they touch, so that somebody else's table on a shared database makes nobody's
+migration doubtful; the fingerprint is over everything, the version table apart.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.pool import NullPool
 
+from amends_migrations.target import Snapshot
+
 _BUSY_SECONDS = 5.0
+_BATCH_PREFIX = "_alembic_tmp_"  # a batch operation's new table, until it takes the old one's name
 _EXPRESSION = -2  # the column number of an indexed expression
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """One look: the revisions in the version table, every schema item, and the order of columns per table."""
-
-    revisions: tuple[str, ...]
-    items: Mapping[str, str]
-    orders: Mapping[str, tuple[str, ...]]
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over items and orders, the same on every machine."""
-        facts = {"items": dict(self.items), "orders": {name: list(order) for name, order in self.orders.items()}}
-        return hashlib.sha256(json.dumps(facts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
 
 @contextmanager
@@ -69,38 +54,24 @@ def _uri(file: Path) -> str:
     return file.as_uri().removeprefix("file://")
 
 
-def snapshot(connection: Connection, version_table: str) -> Snapshot:
-    """Look at the database, in one read transaction."""
-    tables = _names(connection, "table")
-    revisions: tuple[str, ...] = ()
-    if version_table in tables:
-        rows = connection.execute(text(f"SELECT version_num FROM {quoted(version_table)} ORDER BY 1"))  # noqa: S608 - a checked name
-        revisions = tuple(str(row[0]) for row in rows)
-    kept = [table for table in tables if table != version_table]
-    items = {name: _canonical(definition) for name, definition in _items(connection, kept)}
-    orders = {table: tuple(column["name"] for column in _columns(connection, table)) for table in kept}
-    return Snapshot(revisions, items, orders)
+def snapshot(connection: Connection, version_table: str, droppable: Iterable[str] = ()) -> Snapshot:
+    """Look at the database, in one read transaction; see `Target.look`."""
+    kept = [table for table in _names(connection, "table") if table != version_table]
+    return Snapshot(
+        revisions=revisions(connection, version_table),
+        items={name: _canonical(definition) for name, definition in _items(connection, kept)},
+        orders={table: tuple(column["name"] for column in _columns(connection, table)) for table in kept},
+        leftovers=tuple(f"table:{table}" for table in kept if table.startswith(_BATCH_PREFIX)),
+        rows=_occupied(connection, droppable),
+    )
 
 
-def occupied(connection: Connection, droppable: Iterable[str]) -> dict[str, int]:
-    """How many rows hold something in each table or column of `droppable` (items) that exists: for a column, a value
-    that is neither NULL nor its default.
-    """
-    found: dict[str, int] = {}
-    for name in droppable:
-        kind, _, rest = name.partition(":")
-        table, _, column = rest.partition(".")
-        known = {facts["name"]: facts for facts in _columns(connection, table)}
-        if not known or (kind == "column" and column not in known):
-            continue
-        condition = ""
-        if kind == "column":
-            default = known[column]["dflt_value"]
-            condition = f" WHERE {quoted(column)} IS NOT NULL"
-            condition += f" AND {quoted(column)} IS NOT ({default})" if default is not None else ""
-        count = connection.execute(text(f"SELECT count(*) FROM {quoted(table)}{_literal(condition)}"))  # noqa: S608 - names of the schema itself
-        found[name] = int(count.scalar_one())
-    return found
+def revisions(connection: Connection, version_table: str) -> tuple[str, ...]:
+    """What the version table says; nothing if it is not there."""
+    if version_table not in _names(connection, "table"):
+        return ()
+    rows = connection.execute(text(f"SELECT version_num FROM {quoted(version_table)} ORDER BY 1"))  # noqa: S608 - a checked name
+    return tuple(str(row[0]) for row in rows)
 
 
 def broken(connection: Connection) -> dict[str, str]:
@@ -122,6 +93,24 @@ def broken(connection: Connection) -> dict[str, str]:
 def quoted(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _occupied(connection: Connection, droppable: Iterable[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name in droppable:
+        kind, _, rest = name.partition(":")
+        table, _, column = rest.partition(".")
+        known = {facts["name"]: facts for facts in _columns(connection, table)}
+        if not known or (kind == "column" and column not in known):
+            continue
+        condition = ""
+        if kind == "column":
+            default = known[column]["dflt_value"]
+            condition = f" WHERE {quoted(column)} IS NOT NULL"
+            condition += f" AND {quoted(column)} IS NOT ({default})" if default is not None else ""
+        count = connection.execute(text(f"SELECT count(*) FROM {quoted(table)}{_literal(condition)}"))  # noqa: S608 - names of the schema itself
+        found[name] = int(count.scalar_one())
+    return found
 
 
 def _items(connection: Connection, tables: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -9,15 +9,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from amends_migrations.faults import Held
+
 _POLL_SECONDS = 0.05
 
 
-class Held(Exception):
-    """Another process holds the lock; the text names it."""
-
-
 @contextmanager
-def locked(file: Path, wait_seconds: float) -> Generator[None]:
+def locked(file: Path, wait_seconds: float, marker: str) -> Generator[None]:
     """Hold the database's lock. Raises `Held` if it does not come free in time; it is never broken by age."""
     end = time.monotonic() + wait_seconds
     with _beside(file).open("a+", encoding="utf-8") as lock:
@@ -31,7 +29,7 @@ def locked(file: Path, wait_seconds: float) -> Generator[None]:
                     raise Held(f"another migration holds the lock: {lock.read().strip()}") from None
             time.sleep(_POLL_SECONDS)
         lock.truncate(0)
-        lock.write(f"process {os.getpid()}\n")
+        lock.write(f"process {os.getpid()} ({marker})\n")
         lock.flush()
         yield
 

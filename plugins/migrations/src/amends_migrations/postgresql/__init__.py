@@ -1,0 +1,1 @@
+"""PostgreSQL through psycopg: catalogue, sessions, and scratch databases made and dropped. No binary is needed."""

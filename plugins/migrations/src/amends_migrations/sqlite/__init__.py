@@ -1,0 +1,1 @@
+"""SQLite: a file, its lock beside it, and copies in temporary folders."""

@@ -1,7 +1,8 @@
 """Unleash 8 admin API: features, their switches and strategies per environment, archive, events, segments.
 
 Its traps are kept: switching on adds a strategy where no enabled one is; a strategy that is deleted and added again
-gets a new id; a full update forgets what it leaves out; archive and revive lose every switch; nothing honours If-Match.
+gets a new id; a full update forgets what it leaves out; archive and revive lose every switch; nothing honours If-Match;
+an environment's own view leaves segments out and shows archived features; variants belong to strategies only.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from amends.testing.loopback import unleash_strategies
+from amends.testing.loopback import unleash_features, unleash_strategies
 from amends.testing.loopback.system import Action, Route, System, Unit
 from amends.testing.loopback.unleash_state import (
     FEATURES,
@@ -19,23 +20,23 @@ from amends.testing.loopback.unleash_state import (
     environment_view,
     feature_view,
     find_feature,
-    patched,
-    record_event,
+    invalid,
+    is_enabled,
     set_enabled,
     strategies_of,
+    strategy_view,
 )
-from amends.testing.loopback.wire import ApiError, Doc, Request, Response, as_doc, iso, new_uuid
+from amends.testing.loopback.wire import HTML_TYPE, ApiError, Doc, Request, Response, as_doc, iso
 
 _FEATURE = "/api/admin/projects/{project}/features/{feature}"
 _ENVIRONMENT = _FEATURE + "/environments/{environment}"
-_ARCHIVE = "/api/admin/archive"
+_SYNTAX_PAGE = "<html><head><title>SyntaxError: the body is not valid JSON</title></head></html>"
 _NAMES = {
     "unauthorized": "AuthenticationRequired",
     "forbidden": "NoAccessError",
     "not_found": "NotFoundError",
     "conflict": "NameExistsError",
     "bad_request": "BadDataError",
-    "malformed_body": "BadDataError",
     "unprocessable": "BadDataError",
     "rate_limited": "RateLimitError",
     "internal_error": "InternalError",
@@ -58,26 +59,21 @@ class Unleash(System):
 
     def routes(self) -> Sequence[Route]:
         """The used subset of the admin API, and the client API's read."""
-        project = "/api/admin/projects/{project}"
         return [
-            Route("GET", f"{project}/features", _list_features, reads=True),
-            Route("POST", f"{project}/features", _create_feature),
-            Route("POST", f"{project}/revive", _revive_many),
-            Route("GET", _FEATURE, _get_feature, reads=True),
-            Route("PUT", _FEATURE, _replace_feature),
-            Route("PATCH", _FEATURE, _patch_feature),
-            Route("DELETE", _FEATURE, _archive_feature),
+            *unleash_features.routes(),
+            Route("GET", "/api/admin/environments", _list_environments, reads=True),
+            Route("GET", "/api/admin/projects/{project}/overview", _overview, reads=True),
             Route("GET", _ENVIRONMENT, _get_environment, reads=True),
             Route("POST", _ENVIRONMENT + "/on", _switch_on),
             Route("POST", _ENVIRONMENT + "/off", _switch_off),
             Route("GET", _ENVIRONMENT + "/variants", _get_variants, reads=True),
-            Route("PUT", _ENVIRONMENT + "/variants", _put_variants),
+            Route("PUT", _ENVIRONMENT + "/variants", _refuse_variants),
+            Route("PATCH", _ENVIRONMENT + "/variants", _refuse_variants),
             *unleash_strategies.routes(_ENVIRONMENT + "/strategies"),
-            Route("POST", _ARCHIVE + "/revive/{feature}", _revive_feature),
-            Route("DELETE", _ARCHIVE + "/{feature}", _delete_feature),
             Route("GET", "/api/admin/search/events", _search_events, reads=True),
             Route("GET", "/api/admin/segments", _list_segments, reads=True),
             Route("POST", "/api/admin/segments", _create_segment),
+            Route("GET", "/api/admin/segments/{segment}", _get_segment, reads=True),
             Route("GET", "/api/client/features", _client_features, reads=True),
         ]
 
@@ -92,13 +88,16 @@ class Unleash(System):
             return "client"
         user = unit.setting("tokens").get(token)
         if user is None:
-            raise ApiError(401, "AuthenticationRequired", "You must log in to use Unleash.")
+            about = "" if token else " Your request had no authorization header, so we could not authorize you."
+            name = "UnauthorizedError" if token else "AuthenticationRequired"
+            raise ApiError(401, name, f"You must log in to use Unleash.{about}")
         return str(user)
 
     def render_error(self, error: ApiError) -> Response:
-        """`{"id", "name", "message", "details"}`."""
+        """`{"name", "message", "details"}`; a body that is no JSON gets a page."""
+        if error.code == "malformed_body":
+            return Response(400, _SYNTAX_PAGE, error.headers, HTML_TYPE)
         body: Doc = {
-            "id": new_uuid(),
             "name": _NAMES.get(error.code, error.code),
             "message": error.message,
             "details": [{"message": error.message}],
@@ -106,114 +105,27 @@ class Unleash(System):
         return Response(error.status, body, error.headers)
 
 
-def _create_feature(unit: Unit, request: Request) -> Response:
-    project, name = request.params["project"], request.body.get("name")
-    if not isinstance(name, str) or not name:
-        raise ApiError(400, "BadDataError", "Request validation failed: name is required")
-    if project not in unit.setting("projects"):
-        raise ApiError(404, "NotFoundError", f"Could not find project with id {project}")
-    if unit.objects.peek(FEATURES, name) is not None:
-        raise ApiError(409, "NameExistsError", "A feature with this name already exists")
-    doc: Doc = {
-        "name": name,
-        "project": project,
-        "type": request.body.get("type", "release"),
-        "description": request.body.get("description") or None,
-        "stale": False,
-        "impressionData": bool(request.body.get("impressionData")),
-        "createdAt": iso(unit.now()),
-        "archived": False,
-    }
-    unit.objects.put(FEATURES, name, doc)
-    unit.effects.created("feature", f"feature:{project}/{name}", name)
-    record_event(unit, "feature-created", doc, data=doc)
-    return Response(201, doc)
+def _list_environments(unit: Unit, _request: Request) -> Response:
+    return Response(200, {"version": 1, "environments": unit.setting("environments")})
 
 
-def _list_features(unit: Unit, request: Request) -> Response:
-    project = request.params["project"]
-    found = [
-        feature_view(unit, doc)
-        for doc in unit.objects.all(FEATURES)
-        if doc["project"] == project and not doc["archived"]
-    ]
-    return Response(200, {"version": 2, "features": found})
-
-
-def _get_feature(unit: Unit, request: Request) -> Response:
-    view = feature_view(unit, find_feature(unit, request))
-    newest = max((event["id"] for event in unit.objects.truth("events")), default=0)
-    return Response(200, view, {"ETag": f'W/"{newest}"'})
-
-
-def _replace_feature(unit: Unit, request: Request) -> Response:
-    """A full update: what the body leaves out goes back to its default."""
-    given = {name: request.body.get(name) for name in ("description", "type", "stale", "impressionData")}
-    defaults: Doc = {"description": None, "type": "release", "stale": False, "impressionData": False}
-    return _update(unit, request, {name: defaults[name] if value is None else value for name, value in given.items()})
-
-
-def _patch_feature(unit: Unit, request: Request) -> Response:
-    """JSON Patch (RFC 6902) on the feature's own fields."""
-    return _update(unit, request, patched(find_feature(unit, request), request.payload))
-
-
-def _update(unit: Unit, request: Request, fields: Doc) -> Response:
-    before = find_feature(unit, request)
-    after = {**before, **fields, "name": before["name"], "project": before["project"]}
-    unit.objects.put(FEATURES, before["name"], after)
-    unit.effects.changed("feature_metadata", f"feature:{before['project']}/{before['name']}", before, after)
-    record_event(unit, "feature-metadata-updated", after, data=after, before=before)
-    return Response(200, after)
-
-
-def _archive_feature(unit: Unit, request: Request) -> Response:
-    doc = find_feature(unit, request)
-    unit.objects.put(FEATURES, doc["name"], {**doc, "archived": True, "archivedAt": iso(unit.now())}, undo=True)
-    unit.effects.removed("feature", doc["name"], f"feature:{doc['project']}/{doc['name']}")
-    record_event(unit, "feature-archived", doc)
-    return Response(202)
-
-
-def _revive_feature(unit: Unit, request: Request) -> Response:
-    """Strategies stay as they were; every environment comes back off."""
-    name = request.params["feature"]
-    doc = unit.objects.peek(FEATURES, name)
-    if doc is None or not doc["archived"]:
-        raise ApiError(404, "NotFoundError", f"No archived feature flag found with name {name}")
-    revived = {key: value for key, value in doc.items() if key != "archivedAt"} | {"archived": False}
-    unit.objects.put(FEATURES, name, revived)
-    unit.effects.restored("feature", name)
-    record_event(unit, "feature-revived", revived)
-    for environment in environment_names(unit):
-        set_enabled(unit, revived, environment, enabled=False, silent=True)
-    return Response(200)
-
-
-def _revive_many(unit: Unit, request: Request) -> Response:
-    for name in request.body.get("features", []):
-        _revive_feature(unit, Request("POST", request.path, params={"feature": str(name)}))
-    return Response(200)
-
-
-def _delete_feature(unit: Unit, request: Request) -> Response:
-    """Deletes for good; only an archived feature, as in the product."""
-    name = request.params["feature"]
-    doc = unit.objects.peek(FEATURES, name)
-    if doc is not None and doc["archived"]:
-        unit.objects.remove(FEATURES, name)
-        record_event(unit, "feature-deleted", doc, before=doc)
-    return Response(200)
+def _overview(unit: Unit, request: Request) -> Response:
+    if request.params["project"] not in unit.setting("projects"):
+        raise ApiError(404, "NotFoundError", f"Could not find project with id {request.params['project']}")
+    environments = [{"environment": name} for name in environment_names(unit)]
+    return Response(200, {"version": 1, "name": request.params["project"], "environments": environments})
 
 
 def _get_environment(unit: Unit, request: Request) -> Response:
-    doc = find_feature(unit, request)
-    return Response(200, environment_view(unit, doc, _environment(unit, request)))
+    doc, environment = find_feature(unit, request, archived=True), request.params["environment"]
+    if environment not in environment_names(unit):
+        raise ApiError(404, "NotFoundError", f"Could not find {doc['name']} in {environment}")
+    return Response(200, environment_view(unit, doc, environment))
 
 
 def _switch_on(unit: Unit, request: Request) -> Response:
     """Without an enabled strategy there, the product adds one (or enables those there, when asked to)."""
-    doc, environment = find_feature(unit, request), _environment(unit, request)
+    doc, environment = _switchable(unit, request)
     there = strategies_of(unit, doc["name"], environment, truth=True)
     if all(strategy["disabled"] for strategy in there):
         if request.query.get("shouldActivateDisabledStrategies") == "true" and there:
@@ -226,8 +138,20 @@ def _switch_on(unit: Unit, request: Request) -> Response:
 
 
 def _switch_off(unit: Unit, request: Request) -> Response:
-    set_enabled(unit, find_feature(unit, request), _environment(unit, request), enabled=False)
+    doc, environment = _switchable(unit, request)
+    set_enabled(unit, doc, environment, enabled=False)
     return Response(200)
+
+
+def _switchable(unit: Unit, request: Request) -> tuple[Doc, str]:
+    """The feature and environment of a switch; of all requests only this one looks whether it is archived."""
+    doc, environment = find_feature(unit, request, archived=True), request.params["environment"]
+    if doc["archived"]:
+        raise ApiError(400, "ArchivedFeatureError", "Cannot perform this operation on archived features")
+    if environment not in environment_names(unit):
+        message = f"Could not find environment {environment} for feature: {doc['name']}"
+        raise ApiError(404, "NotFoundError", message)
+    return doc, environment
 
 
 def _get_variants(unit: Unit, request: Request) -> Response:
@@ -235,8 +159,9 @@ def _get_variants(unit: Unit, request: Request) -> Response:
     return Response(200, {"version": 1, "variants": []})
 
 
-def _put_variants(_unit: Unit, _request: Request) -> Response:
-    raise ApiError(403, "NoAccessError", "You need permission to change variants of this environment")
+def _refuse_variants(_unit: Unit, request: Request) -> Response:
+    about = f"Environment variants deprecated for feature: {request.params['feature']}. Use strategy variants instead."
+    raise ApiError(403, "InvalidOperationError", about)
 
 
 def _search_events(unit: Unit, request: Request) -> Response:
@@ -258,8 +183,10 @@ def _list_segments(unit: Unit, _request: Request) -> Response:
 
 def _create_segment(unit: Unit, request: Request) -> Response:
     name = request.body.get("name")
+    if not isinstance(name, str):
+        raise invalid("The `/body/name` property is required. It was not present on the data you sent.")
     if any(segment["name"] == name for segment in unit.objects.truth(SEGMENTS)):
-        raise ApiError(409, "NameExistsError", "A segment with this name already exists")
+        raise ApiError(409, "NameExistsError", "Segment name already exists")
     number = unit.rows.next_number("segment")
     segment: Doc = {
         "id": number,
@@ -275,6 +202,13 @@ def _create_segment(unit: Unit, request: Request) -> Response:
     return Response(201, segment)
 
 
+def _get_segment(unit: Unit, request: Request) -> Response:
+    found = unit.objects.get(SEGMENTS, request.params["segment"])
+    if found is None:
+        raise ApiError(404, "NotFoundError", f'No segment exists with ID "{request.params["segment"]}"')
+    return Response(200, found)
+
+
 def _client_features(unit: Unit, request: Request) -> Response:
     """What an SDK with a client token sees: archived flags left out, disabled strategies left out."""
     token = request.headers.get("authorization", "")
@@ -284,17 +218,11 @@ def _client_features(unit: Unit, request: Request) -> Response:
     features: list[Doc] = []
     for doc in unit.objects.all(FEATURES):
         if not doc["archived"]:
-            view = environment_view(unit, doc, environment)
-            active = [strategy for strategy in view["strategies"] if not strategy["disabled"]]
-            features.append({"name": doc["name"], "enabled": view["enabled"], "strategies": active})
+            strategies = strategies_of(unit, doc["name"], environment)
+            active = [strategy_view(strategy) for strategy in strategies if not strategy["disabled"]]
+            enabled = is_enabled(unit, doc["name"], environment)
+            features.append({"name": doc["name"], "enabled": enabled, "strategies": active})
     return Response(200, {"version": 2, "features": features})
-
-
-def _environment(unit: Unit, request: Request) -> str:
-    name = request.params["environment"]
-    if name not in environment_names(unit):
-        raise ApiError(404, "NotFoundError", f"Could not find environment with name {name}")
-    return name
 
 
 def _seed_flag(unit: Unit, parameters: Doc) -> Doc:
@@ -306,7 +234,7 @@ def _seed_flag(unit: Unit, parameters: Doc) -> Doc:
         payload={"name": name, "description": parameters.get("description")},
         params={"project": project},
     )
-    doc = as_doc(_create_feature(unit, request).body)
+    doc = as_doc(unleash_features.create_feature(unit, request).body)
     environments: dict[str, Any] = parameters.get("environments") or {}
     for environment, wanted in environments.items():
         for strategy in wanted.get("strategies", []):

@@ -12,6 +12,7 @@ SWITCHES = "switches"
 STRATEGIES = "strategies"
 SEGMENTS = "segments"
 EVENTS = "events"
+CONTENT = ("name", "title", "disabled", "sortOrder", "constraints", "variants", "parameters", "segments")
 
 
 def actor_name(unit: Unit) -> str:
@@ -24,13 +25,16 @@ def environment_names(unit: Unit) -> list[str]:
     return [str(environment["name"]) for environment in unit.setting("environments")]
 
 
-def find_feature(unit: Unit, request: Request) -> Doc:
-    """The feature that the path names. Archived ones are not found, as in the product."""
-    name = request.params["feature"]
+def find_feature(unit: Unit, request: Request, *, archived: bool = False) -> Doc:
+    """The feature that the path names. Only asked for the whole of it, the product hides an archived one."""
+    name, project = request.params["feature"], request.params["project"]
     reading = request.method == "GET"
     doc = unit.objects.get(FEATURES, name) if reading else unit.objects.peek(FEATURES, name)
-    if doc is None or doc["archived"] or doc["project"] != request.params["project"]:
-        raise ApiError(404, "NotFoundError", f"Could not find feature toggle with name {name}")
+    if doc is None or doc["project"] != project:
+        elsewhere = f', but there\'s a feature with that name in project "{doc["project"]}"' if doc else "."
+        raise ApiError(404, "NotFoundError", f'There\'s no feature named "{name}" in project "{project}"{elsewhere}')
+    if doc["archived"] and not archived:
+        raise ApiError(404, "NotFoundError", f"Could not find feature flag with name {name}")
     return doc
 
 
@@ -45,33 +49,56 @@ def strategies_of(unit: Unit, feature: str, environment: str, *, truth: bool = F
     return sorted(found, key=lambda strategy: int(strategy["sortOrder"]))
 
 
+def strategy_view(doc: Doc) -> Doc:
+    """A strategy as the API shows it."""
+    return {name: doc[name] for name in ("id", *CONTENT)}
+
+
 def environment_view(unit: Unit, feature: Doc, environment: str) -> Doc:
-    """One environment as the API shows it; without strategies it is shown as off, whatever its switch says."""
-    described = next(item for item in unit.setting("environments") if item["name"] == environment)
-    strategies = strategies_of(unit, feature["name"], environment)
-    switch = unit.objects.get(SWITCHES, _switch(feature["name"], environment)) or {"enabled": False}
+    """One environment by its own address. The product leaves segments out here, and shows archived features too."""
+    hidden = {"segments", "projectId", "environment"}
+    strategies = [
+        {name: value for name, value in strategy.items() if name not in hidden}
+        for strategy in strategies_of(unit, feature["name"], environment)
+    ]
     return {
-        "name": environment,
-        "type": described["type"],
-        "sortOrder": environment_names(unit).index(environment) + 1,
-        "enabled": bool(switch["enabled"] and strategies),
-        "variantCount": 0,
-        "lastSeenAt": None,
+        "name": feature["name"],
+        "environment": environment,
+        "enabled": is_enabled(unit, feature["name"], environment),
         "strategies": strategies,
     }
 
 
 def feature_view(unit: Unit, feature: Doc) -> Doc:
     """A feature with all its environments."""
-    environments = [environment_view(unit, feature, name) for name in environment_names(unit)]
+    environments = [_within_feature(unit, feature, described) for described in unit.setting("environments")]
     extra: Doc = {
         "environments": environments,
-        "variants": [],
-        "lastSeenAt": None,
         "dependencies": [],
         "children": [],
+        "links": [],
     }
     return {**feature, **extra}
+
+
+def is_enabled(unit: Unit, feature: str, environment: str) -> bool:
+    """Whether a feature is shown as on; without strategies it is off, whatever its switch says."""
+    switch = unit.objects.get(SWITCHES, _switch(feature, environment)) or {"enabled": False}
+    return bool(switch["enabled"] and strategies_of(unit, feature, environment))
+
+
+def _within_feature(unit: Unit, feature: Doc, described: Doc) -> Doc:
+    strategies = strategies_of(unit, feature["name"], described["name"])
+    return {
+        "name": described["name"],
+        "lastSeenAt": None,
+        "enabled": is_enabled(unit, feature["name"], described["name"]),
+        "yes": 0,
+        "no": 0,
+        "type": described["type"],
+        "sortOrder": environment_names(unit).index(described["name"]) + 1,
+        "strategies": [strategy_view(strategy) for strategy in strategies],
+    }
 
 
 def set_enabled(unit: Unit, feature: Doc, environment: str, *, enabled: bool, silent: bool = False) -> None:
@@ -110,8 +137,15 @@ def record_event(
         "data": data,
         "preData": before,
         "tags": [],
+        "groupType": "transaction",
     }
     unit.objects.put(EVENTS, str(number), event)
+
+
+def invalid(message: str) -> ApiError:
+    """The product's refusal of a body or parameter."""
+    about = "Request validation failed: your request body or params contain invalid data: "
+    return ApiError(400, "BadDataError", about + message)
 
 
 def patched(doc: Doc, operations: Any) -> Doc:
@@ -121,7 +155,7 @@ def patched(doc: Doc, operations: Any) -> Doc:
         ApiError: not a list of operations, or an operation that is not add, replace or remove.
     """
     if not isinstance(operations, list):
-        raise ApiError(400, "BadDataError", "Request validation failed: a patch is a list of operations")
+        raise invalid("The `/body` property must be array.")
     result = dict(doc)
     for step in map(as_doc, as_list(operations)):
         field = str(step.get("path", "")).removeprefix("/")
@@ -130,7 +164,7 @@ def patched(doc: Doc, operations: Any) -> Doc:
         elif step.get("op") == "remove":
             result[field] = None
         else:
-            raise ApiError(400, "BadDataError", f"Request validation failed: unknown operation {step.get('op')}")
+            raise invalid(f"unknown operation {step.get('op')}")
     return result
 
 

@@ -27,8 +27,9 @@ InputTypes: TypeAlias = Mapping[str, Literal["String", "Long", "Bool", "Set<Stri
 _SAFE = (Outcome.SUCCEEDED, Outcome.UNKNOWN)
 _RETRY = Retry(attempts=5, backoff_seconds=0.5)
 _PERSON = Alternative(name="person", undo="escalate")
+_STRATEGY_ID = Reference(field="id", pattern=r"[A-Za-z0-9-]{1,64}")
 _ESCALATION = EscalationRule(
-    queue="flags", evidence_fields=("feature", "environment", "enabled", "newest_event", "changed_by")
+    queue="flags", evidence_fields=("feature", "environment", "enabled", "revision", "changed_by")
 )
 
 
@@ -69,18 +70,31 @@ def strategy_contract(options: FlagOptions) -> Contract:
         inputs={"feature": "String", "cohort": "String", "rollout_percent": "Long"},
     )
     probe = _probe(options).model_copy(update={"counts": True})
-    reference = Reference(field="id", pattern=r"[A-Za-z0-9-]{1,64}")
-    return contract.model_copy(update={"probe": probe, "reference": reference})
+    return contract.model_copy(update={"probe": probe, "reference": _STRATEGY_ID})
+
+
+def variants_contract(options: FlagOptions) -> Contract:
+    """`flags.variants`: set back as they were; the strategy they belong to is not touched."""
+    contract = _contract(
+        options,
+        "variants",
+        "splits what a cohort gets that sees a flag in one environment",
+        identity=Identity(fields=("feature", "cohort"), cardinality="many", value_fields=("variants",)),
+        compensation=(_rung("restore"), _PERSON),
+        seen="another variant of a feature than the one you had",
+        inputs={"feature": "String", "cohort": "String", "variants": "Set<String>"},
+    )
+    return contract.model_copy(update={"reference": _STRATEGY_ID})
 
 
 def create_contract(options: FlagOptions) -> Contract:
-    """`flags.create`: archived again while nobody has begun to use or edit it; the name stays taken."""
+    """`flags.create`: taken away again while nobody has begun to use or edit it."""
     contract = _contract(
         options,
         "create",
         "creates a flag, off everywhere",
         identity=Identity(fields=("feature",)),
-        compensation=(_rung("archive", in_use=(False,), edited=(False,)), _PERSON),
+        compensation=(_rung("take_away", in_use=(False,), edited=(False,)), _PERSON),
         seen="a new flag in the flag list",
         inputs={"feature": "String"},
     )
@@ -89,7 +103,7 @@ def create_contract(options: FlagOptions) -> Contract:
             "effect": contract.effect.model_copy(update={"changes": "creates"}),
             "restores_before_image": False,
             "reversibility": "compensatable",
-            "undo_cost": "the flag is archived; its name stays taken",
+            "undo_cost": options.undo_of_create,
         }
     )
 
@@ -122,7 +136,7 @@ def _contract(
     return Contract(
         capability=f"flags.{name}",
         summary=summary,
-        effect=Effect(kind=f"flag_{name}", system="unleash", resource=resource, changes="sets"),
+        effect=Effect(kind=f"flag_{name}", system=options.system, resource=resource, changes="sets"),
         readers=Readers(audience="team", where=where),
         undo_cost="none, but who saw the feature has seen it",
         reversibility="reversible",

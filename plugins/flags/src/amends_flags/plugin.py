@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from amends.spi import AdapterContext, DoctorFinding, PolicyContribution, Registry, hookimpl
+from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
 from amends.spi.http import HttpSender
-from amends_flags.examine import examine
 from amends_flags.lifecycle import ArchiveFlag, CreateFlag
-from amends_flags.options import FlagOptions, read_options
+from amends_flags.options import UnleashOptions, read_options
+from amends_flags.port import FlagPlace
 from amends_flags.strategy import SetStrategy
 from amends_flags.switch import SetFlag
 from amends_flags.unleash import Unleash
+from amends_flags.variants import SetVariants
 
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:
-    """`flags.set`, `flags.strategy`, `flags.create`, `flags.archive`."""
-    options = read_options(context)
-    unleash = Unleash(options, context.secret, _sender(options))
-    for capability in (SetFlag(unleash), SetStrategy(unleash), CreateFlag(unleash), ArchiveFlag(unleash)):
-        registry.capability(capability)
+    """`flags.set`, `flags.strategy`, `flags.variants`, `flags.create`, `flags.archive`."""
+    place = _place(context)
+    for capability in (SetFlag, SetStrategy, SetVariants, CreateFlag, ArchiveFlag):
+        registry.capability(capability(place))
 
 
 @hookimpl
@@ -38,14 +38,15 @@ def amends_register_policies(context: AdapterContext, registry: Registry) -> Non
 
 @hookimpl
 def amends_register_doctor(context: AdapterContext, registry: Registry) -> None:
-    """The credential, the project, the environment."""
+    """Whether the place can be read, and is the project and environment that are meant."""
+    registry.doctor(_place(context).examine)
+
+
+def _place(context: AdapterContext) -> FlagPlace:
+    """Where this adapter's flags live."""
     options = read_options(context)
+    if isinstance(options, UnleashOptions):
+        return Unleash(options, context.secret, HttpSender(ca_file=options.ca_file, proxy=options.proxy))
+    from amends_flags.flagd import Flagd  # noqa: PLC0415 - file locks, which not every system has
 
-    def look() -> list[DoctorFinding]:
-        return examine(options, context.secret, _sender(options))
-
-    registry.doctor(look)
-
-
-def _sender(options: FlagOptions) -> HttpSender:
-    return HttpSender(ca_file=options.ca_file, proxy=options.proxy)
+    return Flagd(options)

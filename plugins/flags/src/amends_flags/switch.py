@@ -5,16 +5,14 @@ Switching on is not undone by switching off: where no enabled strategy stood, Un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from amends.spi import Call, Capability, Done, Json, NotSent, Observation, Prepared, Question, Receipt
-from amends.spi.http import Unreadable
+from amends.spi.http import Ambiguous, Unreadable
 from amends_flags.contracts import set_contract
-from amends_flags.guard import feature_of, inconclusive, reading, unchanged_since
-from amends_flags.images import Difference, Flag, compare, content_of, has_enabled, listed, ordered, summary
-from amends_flags.unleash import Unleash
+from amends_flags.guard import inconclusive, reading, reading_before_undo
+from amends_flags.images import Difference, Flag, Switched, compare, feature_of, listed, mapped, ordered, summary
+from amends_flags.port import FlagPlace
 
 FEATURE = r"^[A-Za-z0-9][A-Za-z0-9_.~-]{0,99}$"
 
@@ -29,26 +27,25 @@ class SetArguments(BaseModel):
 
 
 class SetFlag(Capability):
-    """One POST to `on` or `off`."""
+    """One switch. What the place says about it afterwards is the proof, not the answer."""
 
     arguments = SetArguments
 
-    def __init__(self, unleash: Unleash) -> None:
-        self.contract = set_contract(unleash.options)
-        self._unleash = unleash
+    def __init__(self, place: FlagPlace) -> None:
+        self.contract = set_contract(place.options)
+        self._place = place
 
     def prepare(self, question: Question) -> Prepared:
-        before = reading(self._unleash, question).image()
+        before = reading(self._place, question).image()
         return Prepared(before=before, allocated={"summary": summary(before)})
 
     def do(self, call: Call) -> Receipt:
-        unchanged_since(self._unleash, call, call.before.get("newest_event"))
         wanted = call.args.get("enabled") is True
-        self._unleash.send(call, lambda: self._unleash.switch(feature_of(call), on=wanted))
-        after = self._after(call)
+        self._place.switch(call, on=wanted, revision=call.before.get("revision"))
+        after = _expected(call, self._confirmed(call, wanted=wanted))
         effect: dict[str, Json] = {
             "feature": feature_of(call),
-            "environment": self._unleash.options.flag_environment,
+            "environment": self._place.options.flag_environment,
             "enabled": wanted,
             "added_strategies": len(listed(after.get("strategies"))) - len(listed(call.before.get("strategies"))),
         }
@@ -56,73 +53,53 @@ class SetFlag(Capability):
 
     def probe(self, question: Question) -> Observation:
         try:
-            flag = self._unleash.flag(question, feature_of(question))
+            flag = self._place.flag(question)
             if flag is None:
                 return Observation(seen="diverged", detail="the flag is gone or archived")
             if not question.before:
                 return inconclusive("no before-image was recorded")
-            after = question.after or self._expected(question)
+            after = question.after or _expected(question, self._place.switched(question))
         except Unreadable as lost:
             return inconclusive(f"{lost.code}: {lost}")
-        return _observed(flag, compare(flag, question.before, after), self._unleash.options.flag_environment)
+        return _observed(flag, compare(flag, question.before, after), self._place.options.flag_environment)
 
     def undo(self, call: Call) -> Receipt:
-        flag = reading(self._unleash, call)
-        observed = call.observed.state.get("newest_event") if call.observed else None
-        if observed is not None and observed != flag.newest_event:
-            raise NotSent("the flag was changed after it was looked at", code="foreign_edit")
-        after = call.after or self._expected(call)
-        difference = compare(flag, call.before, after)
+        flag = reading_before_undo(self._place, call)
+        difference = compare(flag, call.before, call.after or _expected(call, self._switched_or_not_sent(call)))
         if difference.diverged:
             raise NotSent("the flag's strategies are neither as before nor as after us", code="foreign_edit")
-        feature = feature_of(call)
         if call.rung == "remove_added_strategy" and len(difference.added) == 1:
-            strategy = difference.added[0].id
-            self._unleash.send(call, lambda: self._unleash.delete_strategy(feature, strategy), frozenset({404}))
-        elif call.rung == "switch_back":
-            on = call.before.get("enabled") is True
-            self._unleash.send(call, lambda: self._unleash.switch(feature, on=on))
+            self._place.remove_strategy(call, difference.added[0].id, flag.revision)
+        elif call.rung == "switch_back" and difference.switched:
+            self._place.switch(call, on=call.before.get("enabled") is True, revision=flag.revision)
         else:
             raise NotSent(f"there is nothing that the rung `{call.rung}` could take back", code="nothing_to_undo")
-        return Done(effect={"feature": feature, "rung": call.rung})
+        return Done(effect={"feature": feature_of(call), "rung": call.rung})
 
-    def _after(self, call: Call) -> dict[str, Json]:
-        """The after-image from the event log. A read that fails takes nothing back from a success."""
+    def _confirmed(self, call: Call, *, wanted: bool) -> Switched:
+        """What came of the switch, read back. Raises `Ambiguous` where it cannot be seen: a 200 alone is no proof."""
         try:
-            return self._expected(call)
-        except Unreadable:
-            return {}
+            switched = self._place.switched(call)
+        except Unreadable as lost:
+            raise Ambiguous(f"the answer said done, and it could not be read back: {lost}", code=lost.code) from None
+        if not switched.happened and call.before.get("enabled") is not wanted:
+            raise Ambiguous("the answer said done, and the flag does not show it", code="not_seen")
+        return switched
 
-    def _expected(self, question: Question) -> dict[str, Json]:
-        """What the flag looks like if our call and nothing else happened since the before-image.
-
-        The strategy that switching on adds is read from the event that stands with our switch: a project may have a
-        default of its own. Somebody else's strategy is never among it.
-        """
-        wanted = question.args.get("enabled") is True
-        former = listed(question.before.get("strategies"))
-        contents = [content for content in former if isinstance(content, dict)]
-        since = question.before.get("newest_event")
-        if wanted and not has_enabled(former):
-            events = list(self._unleash.events(question, feature_of(question), since if isinstance(since, int) else 0))
-            contents += [added for added in [_added_by_switch(events)] if added]
-        return {"enabled": wanted, "strategies": ordered(contents)}
+    def _switched_or_not_sent(self, call: Call) -> Switched:
+        try:
+            return self._place.switched(call)
+        except Unreadable as lost:
+            raise NotSent(f"the flag could not be read: {lost}", code=lost.code) from None
 
 
-def _added_by_switch(newest_first: list[dict[str, Json]]) -> dict[str, Json]:
-    """The content that came with the first switching-on: the last strategy added before it by the same actor."""
-    oldest_first = newest_first[::-1]
-    for place, event in enumerate(oldest_first):
-        if event.get("type") != "feature-environment-enabled":
-            continue
-        neighbours = [*oldest_first[place + 1 : place + 2], *oldest_first[max(place - 1, 0) : place]][::-1]
-        for neighbour in neighbours:
-            same = neighbour.get("createdBy") == event.get("createdBy")
-            data = neighbour.get("data")
-            if neighbour.get("type") == "feature-strategy-add" and same and isinstance(data, dict):
-                return content_of(data)
-        return {}
-    return {}
+def _expected(question: Question, switched: Switched) -> dict[str, Json]:
+    """What the flag looks like if our call and nothing else happened since the before-image."""
+    former = [mapped(content) for content in listed(question.before.get("strategies"))]
+    return {
+        "enabled": question.args.get("enabled") is True,
+        "strategies": ordered([*former, *switched.added]),
+    }
 
 
 def _observed(flag: Flag, difference: Difference, environment: str) -> Observation:
@@ -137,5 +114,5 @@ def _observed(flag: Flag, difference: Difference, environment: str) -> Observati
         return Observation(seen="diverged", state=state, detail="somebody changed the flag's strategies after us")
     if not difference.parts:
         return Observation(seen="absent", state=state)
-    effect: Mapping[str, Json] = {"enabled": flag.enabled, "added_strategies": len(difference.added)}
-    return Observation(seen="applied", state=state, effect=dict(effect), parts=difference.parts)
+    effect: dict[str, Json] = {"enabled": flag.enabled, "added_strategies": len(difference.added)}
+    return Observation(seen="applied", state=state, effect=effect, parts=difference.parts)

@@ -1,132 +1,203 @@
-"""The used part of Unleash's admin API: reads as values, mutating requests ready to be sent once."""
+"""Flags in Unleash: the port over the admin API, with the product's traps (measured on 8.2.0).
+
+On is not undone by off; adding twice makes two; a full update forgets what it leaves out, but keeps segments; archive
+and revive lose every switch; variants live in strategies only; nothing honours If-Match.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Literal
-from urllib.parse import quote
+import json
+from collections.abc import Callable, Iterable, Mapping
 
-from amends.spi import Call, Json, NotSent, Question
-from amends.spi.http import HttpAnswer, HttpRequest, HttpSender, Unreadable
-from amends_flags.images import Flag, Strategy, content_of, listed
-from amends_flags.options import FlagOptions
+from amends.spi import Call, DoctorFinding, Json, Question
+from amends.spi.http import Ambiguous, HttpAnswer, HttpSender
+from amends_flags.images import Ending, Flag, Origin, Strategy, Switched, covers, feature_of, listed, mapped, title_of
+from amends_flags.options import UnleashOptions
+from amends_flags.unleash_api import UnleashApi
 
-_PAGE = 50
-_PAGES = 40
+_CONTENT = ("name", "title", "disabled", "sortOrder", "constraints", "variants", "parameters", "segments")
+_EMPTY: Mapping[str, Json] = {"disabled": False, "constraints": [], "variants": [], "parameters": {}, "segments": []}
+_GONE = (404,)
+_CONFLICT = 409
 
 
 class Unleash:
-    """One project and environment of one server. Every read raises `Unreadable` when it gives no usable answer."""
+    """One project and environment of an Unleash server."""
 
-    def __init__(self, options: FlagOptions, secret: Callable[[str], str], sender: HttpSender) -> None:
+    def __init__(self, options: UnleashOptions, secret: Callable[[str], str], sender: HttpSender) -> None:
         self.options = options
-        self._secret = secret
-        self._sender = sender
+        self._api = UnleashApi(options, secret, sender)
 
-    def flag(self, question: Question, feature: str) -> Flag | None:
-        """The flag in our environment with its newest event; None if there is no such flag (or it is archived)."""
-        answer = self._get(question, self._environment(feature))
-        if not answer.ok:
+    def flag(self, question: Question) -> Flag | None:
+        document = self._api.document(question)
+        environments = _environments(document or {})
+        ours = [item for item in environments if item.get("name") == self.options.flag_environment]
+        if not ours:
             return None
-        document = answer.document()
         strategies = tuple(
-            Strategy(str(item.get("id", "")), content_of(item))
-            for item in listed(document.get("strategies"))
+            Strategy(str(item.get("id", "")), _content_of(item))
+            for item in listed(ours[0].get("strategies"))
             if isinstance(item, dict)
         )
-        return Flag(document.get("enabled") is True, strategies, self.newest_event(question, feature))
+        on_in = tuple(str(item.get("name")) for item in environments if item.get("enabled"))
+        return Flag(ours[0].get("enabled") is True, strategies, self._api.newest_event(question), on_in)
 
-    def feature(self, question: Question, feature: str) -> dict[str, Json] | None:
-        """The flag over all environments; None if there is none (or it is archived)."""
-        answer = self._get(question, self._feature(feature))
-        return answer.document() if answer.ok else None
+    def switched(self, question: Question) -> Switched:
+        """The event log tells. Where no enabled strategy stands, Unleash adds one: a project may have its own."""
+        since = question.before.get("revision")
+        events = list(self._api.events(question, since if isinstance(since, int) else 0))
+        wanted = question.args.get("enabled") is True
+        kind = f"feature-environment-{'enabled' if wanted else 'disabled'}"
+        added = _added_by_switch(events) if wanted and not _has_enabled(question.before) else None
+        return Switched(any(event.get("type") == kind for event in events), (added,) if added else ())
 
-    def newest_event(self, question: Question, feature: str) -> int:
-        """The id of the newest event of the flag that concerns our environment or the flag as a whole; 0 if none."""
-        numbers = (event.get("id") for event in self.events(question, feature))
-        return next((number for number in numbers if isinstance(number, int)), 0)
+    def origin(self, question: Question) -> Origin | None:
+        """The description begins with our marker; where it was edited, the event of its creation still tells."""
+        document = self._api.document(question)
+        if document is None:
+            return None
+        items = _environments(document)
+        in_use = any(item.get("enabled") or listed(item.get("strategies")) for item in items)
+        if _mark(question) in str(document.get("description") or ""):
+            return Origin(ours=True, edited=False, in_use=in_use)
+        events = self._api.events(question)
+        created = [event.get("data") for event in events if event.get("type") == "feature-created"]
+        return Origin(ours=any(_mark(question) in str(data) for data in created), edited=True, in_use=in_use)
 
-    def events(self, question: Question, feature: str, after: int = 0) -> Iterator[dict[str, Json]]:
-        """Events of the flag in our environment or of the flag as a whole, newest first, down to the id `after`."""
-        for page in range(_PAGES):
-            query = (("feature", f"IS:{feature}"), ("limit", str(_PAGE)), ("offset", str(page * _PAGE)))
-            answer = self._get(question, "/api/admin/search/events", query, absent=())
-            items = [item for item in listed(answer.document().get("events")) if isinstance(item, dict)]
-            for item in items:
-                number = item.get("id")
-                if isinstance(number, int) and number <= after:
-                    return
-                if item.get("environment") in {None, "", self.options.flag_environment}:
-                    yield item
-            if len(items) < _PAGE:
-                return
-        raise Unreadable(f"the flag has more than {_PAGE * _PAGES} events since then", code="too_many_pages")
+    def ending(self, question: Question) -> tuple[Ending, str]:
+        """A flag that is not shown is archived or deleted: its newest event of that kind says which."""
+        if self._api.document(question) is not None:
+            return "live", ""
+        kinds: Mapping[str, Ending] = {"feature-archived": "archived", "feature-deleted": "deleted"}
+        for event in self._api.events(question):
+            kind = kinds.get(str(event.get("type")))
+            if kind is not None:
+                return kind, str(event.get("createdBy") or "")
+        return "unexplained", ""
 
-    def switch(self, feature: str, *, on: bool) -> HttpRequest:
-        """Turn the flag on or off in our environment."""
-        return self._mutating("POST", f"{self._environment(feature)}/{'on' if on else 'off'}")
+    def rule(self, question: Question) -> dict[str, Json]:
+        rollout = str(question.args.get("rollout_percent", 100))
+        return {
+            "title": title_of(question),
+            "name": "flexibleRollout",
+            "parameters": {"rollout": rollout, "stickiness": "default", "groupId": feature_of(question)},
+            "segments": listed(question.args.get("segments", [])),
+            "constraints": listed(question.args.get("constraints", [])),
+        }
 
-    def add_strategy(self, feature: str, content: Json) -> HttpRequest:
-        """Add a strategy. Sent twice it makes two."""
-        return self._mutating("POST", f"{self._environment(feature)}/strategies", content, body="json")
+    def variants(self, question: Question) -> list[Json]:
+        """All but the last have a fixed weight: Unleash wants one that takes the rest."""
+        given = [mapped(item) for item in listed(question.args.get("variants"))]
+        return [_variant(item, last=place == len(given) - 1) for place, item in enumerate(given)]
 
-    def replace_strategy(self, feature: str, strategy: str, content: Json) -> HttpRequest:
-        """Replace a strategy's content as a whole."""
-        return self._mutating("PUT", f"{self._environment(feature)}/strategies/{quote(strategy, safe='')}", content)
+    def switch(self, call: Call, *, on: bool, revision: Json) -> None:
+        """The answer is an empty 200: whether it did anything, `switched` tells."""
+        self._api.unchanged_since(call, revision)
+        self._api.send(call, "POST", f"{self._api.environment(call)}/{'on' if on else 'off'}")
 
-    def delete_strategy(self, feature: str, strategy: str) -> HttpRequest:
-        """Delete a strategy. Deleting the last enabled one switches the environment off."""
-        return self._mutating("DELETE", f"{self._environment(feature)}/strategies/{quote(strategy, safe='')}")
+    def add_strategy(self, call: Call, content: Mapping[str, Json], revision: Json) -> str:
+        self._api.unchanged_since(call, revision)
+        path = f"{self._api.environment(call)}/strategies"
+        answer = self._api.send(call, "POST", path, dict(content), body="json")
+        return str(_naming(answer, {"title": content.get("title")}).get("id") or "")
 
-    def create(self, content: Json) -> HttpRequest:
-        """Create a flag. Its name is unique, archived ones included."""
-        return self._mutating("POST", f"/api/admin/projects/{self._project()}/features", content, body="json")
+    def replace_strategy(self, call: Call, strategy: str, content: Mapping[str, Json], revision: Json) -> None:
+        self._api.unchanged_since(call, revision)
+        answer = self._api.send(call, "PUT", self._api.strategy(call, strategy), dict(content), body="json")
+        _naming(answer, {"id": strategy, "title": content.get("title")})
 
-    def archive(self, feature: str) -> HttpRequest:
-        """Archive a flag."""
-        return self._mutating("DELETE", self._feature(feature))
+    def remove_strategy(self, call: Call, strategy: str, revision: Json) -> None:
+        self._api.unchanged_since(call, revision)
+        self._api.send(call, "DELETE", self._api.strategy(call, strategy), own=_GONE)
 
-    def revive(self, feature: str) -> HttpRequest:
-        """Bring an archived flag back; every environment comes back off."""
-        return self._mutating("POST", f"/api/admin/projects/{self._project()}/revive", {"features": [feature]})
+    def set_variants(self, call: Call, strategy: str, variants: list[Json], revision: Json) -> None:
+        self._api.unchanged_since(call, revision)
+        patch: list[Json] = [{"op": "replace", "path": "/variants", "value": variants}]
+        answer = self._api.send(call, "PATCH", self._api.strategy(call, strategy), patch, body="json")
+        _naming(answer, {"id": strategy, "variants": variants})
 
-    def send(self, call: Call, request: Callable[[], HttpRequest], own: frozenset[int] = frozenset()) -> HttpAnswer:
-        """Send one mutating request. Raises `NotSent` if it cannot even be built, such as without its credential."""
-        try:
-            built = request()
-        except Exception as error:  # noqa: BLE001 - nothing has been opened yet, so nothing was sent
-            raise NotSent(f"nothing was sent: {type(error).__name__}", code="secret_unavailable") from None
-        return self._sender.send(call, built, own)
+    def create(self, call: Call) -> bool:
+        content: dict[str, Json] = {
+            "description": f"{_mark(call)} {call.args.get('description', '')}".rstrip(),
+            "name": feature_of(call),
+            "type": call.args.get("type", "release"),
+        }
+        answer = self._api.send(call, "POST", f"{self._api.project}/features", content, body="json", own=(_CONFLICT,))
+        if answer.status == _CONFLICT:
+            return False
+        _naming(answer, content)
+        return True
 
-    def _get(
-        self,
-        question: Question,
-        path: str,
-        query: tuple[tuple[str, str], ...] = (),
-        absent: tuple[int, ...] = (404,),
-    ) -> HttpAnswer:
-        try:
-            headers = {"Authorization": self._secret(self.options.token)}
-        except Exception as error:  # noqa: BLE001 - a credential that does not resolve is no answer
-            raise Unreadable(
-                f"the credential does not resolve ({type(error).__name__})", code="secret_unavailable"
-            ) from None
-        answer = self._sender.read(question, HttpRequest("GET", self.options.base_url + path, query, headers), absent)
-        if answer.ok and not answer.document():
-            raise Unreadable(f"{answer.request.name} answered with no object", code="undecodable")
-        return answer
+    def discard(self, call: Call) -> None:
+        self._api.send(call, "DELETE", self._api.feature(call), own=_GONE)
 
-    def _mutating(
-        self, method: str, path: str, content: Json = None, body: Literal["json", "any"] = "any"
-    ) -> HttpRequest:
-        headers = {"Authorization": self._secret(self.options.token)}
-        return HttpRequest(method, self.options.base_url + path, headers=headers, json=content, body=body)
+    def archive(self, call: Call, revision: Json) -> None:
+        self._api.unchanged_since(call, revision)
+        self._api.send(call, "DELETE", self._api.feature(call))
 
-    def _project(self) -> str:
-        return quote(self.options.project, safe="")
+    def revive(self, call: Call) -> None:
+        self._api.send(call, "POST", f"{self._api.project}/revive", {"features": [feature_of(call)]})
 
-    def _feature(self, feature: str) -> str:
-        return f"/api/admin/projects/{self._project()}/features/{quote(feature, safe='')}"
+    def examine(self) -> list[DoctorFinding]:
+        return [self._api.examine()]
 
-    def _environment(self, feature: str) -> str:
-        return f"{self._feature(feature)}/environments/{quote(self.options.flag_environment, safe='')}"
+
+def _naming(answer: HttpAnswer, asked: Mapping[str, Json]) -> dict[str, Json]:
+    """The answer's document, if it names what was asked for. Else it may be a gateway's: raises `Ambiguous`."""
+    document = answer.document()
+    if not covers(document, dict(asked)):
+        raise Ambiguous(f"{answer.request.name} answered with something else", code="another_answer")
+    return document
+
+
+def _content_of(document: Mapping[str, Json]) -> dict[str, Json]:
+    """A strategy's content with the defaults that Unleash leaves out."""
+    return {name: _EMPTY.get(name) if document.get(name) is None else document[name] for name in _CONTENT}
+
+
+def _has_enabled(image: Mapping[str, Json]) -> bool:
+    """True if a strategy of the image takes part in evaluation: then switching on adds nothing."""
+    return any(not mapped(content).get("disabled") for content in listed(image.get("strategies")))
+
+
+def _environments(document: Mapping[str, Json]) -> list[dict[str, Json]]:
+    return [item for item in listed(document.get("environments")) if isinstance(item, dict)]
+
+
+def _mark(question: Question) -> str:
+    return f"[amends:{question.marker}]"
+
+
+def _variant(given: Mapping[str, Json], *, last: bool) -> dict[str, Json]:
+    weight = given.get("weight_percent")
+    variant: dict[str, Json] = {
+        "name": given.get("name"),
+        "weight": (weight if isinstance(weight, int) else 0) * 10,
+        "weightType": "variable" if last else "fix",
+        "stickiness": "default",
+    }
+    value = given.get("value")
+    if value is None:
+        return variant
+    if isinstance(value, str):
+        variant["payload"] = {"type": "string", "value": value}
+    else:
+        number = isinstance(value, int) and not isinstance(value, bool)
+        variant["payload"] = {"type": "number" if number else "json", "value": json.dumps(value)}
+    return variant
+
+
+def _added_by_switch(newest_first: Iterable[Mapping[str, Json]]) -> dict[str, Json] | None:
+    """The content that came with the first switching-on: the last strategy added before it by the same actor."""
+    oldest_first = list(newest_first)[::-1]
+    for place, event in enumerate(oldest_first):
+        if event.get("type") != "feature-environment-enabled":
+            continue
+        neighbours = [*oldest_first[place + 1 : place + 2], *oldest_first[max(place - 1, 0) : place]][::-1]
+        for neighbour in neighbours:
+            same = neighbour.get("createdBy") == event.get("createdBy")
+            data = neighbour.get("data")
+            if neighbour.get("type") == "feature-strategy-add" and same and isinstance(data, dict):
+                return _content_of(data)
+        return None
+    return None

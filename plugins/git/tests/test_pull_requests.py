@@ -1,65 +1,15 @@
-"""Draft pull requests over a real socket: one request per call, found again by the marker, closed and corrected."""
-
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+"""Pull requests over a real socket, with real merges in a bare repository: opened, closed, merged, found again."""
 
 import pytest
 
 from amends.core.registration import check
 from amends.spi import Refused
 from amends.spi.http import Ambiguous
+from amends.testing.loopback import LoopbackSystem
 from amends_git import plugin
 
-
-class Hub(BaseHTTPRequestHandler):
-    """The used part of GitHub: pulls by head, one pull, comments. It can drop an answer after doing the work."""
-
-    pulls, comments, log, drop = [], [], [], 0
-
-    def _reply(self, status, value):
-        cls = type(self)
-        if cls.drop and self.command != "GET":
-            cls.drop -= 1
-            return
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _serve(self):
-        cls = type(self)
-        parts = urlsplit(self.path)
-        length = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(length)) if length else {}
-        cls.log.append((self.command, parts.path, self.headers.get("Authorization")))
-        match (self.command, parts.path.removeprefix("/repos/acme/billing/").split("/")):
-            case ("POST", ["pulls"]):
-                made = {**body, "number": len(cls.pulls) + 1, "state": "open", "merged_at": None, "html_url": "u"}
-                cls.pulls.append(made)
-                self._reply(201, made)
-            case ("GET", ["pulls"]):
-                head = parse_qs(parts.query)["head"][0]
-                self._reply(200, [item for item in cls.pulls if f"acme:{item['head']}" == head])
-            case ("GET", ["pulls", number]):
-                self._reply(200, cls.pulls[int(number) - 1])
-            case ("PATCH", ["pulls", number]):
-                cls.pulls[int(number) - 1].update(body)
-                self._reply(200, cls.pulls[int(number) - 1])
-            case ("POST", ["issues", _, "comments"]):
-                cls.comments.append({**body, "id": 900 + len(cls.comments)})
-                self._reply(201, cls.comments[-1])
-            case ("GET", ["issues", _, "comments"]):
-                self._reply(200, cls.comments)
-            case _:
-                self._reply(404, {"message": "Not Found"})
-
-    do_GET = do_POST = do_PATCH = _serve  # noqa: N815 - names the library calls
-
-    def log_message(self, *args):
-        pass
+PULL = "/repos/acme/billing/pulls/1"
+MERGE = "*/pulls/1/merge"
 
 
 class Shelf:
@@ -75,17 +25,17 @@ class Shelf:
 
 @pytest.fixture
 def hub(bench):
-    """The server; the bench's repository has its pull requests there."""
-    handler = type("Server", (Hub,), {"pulls": [], "comments": [], "log": [], "drop": 0})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    api = f"http://127.0.0.1:{server.server_port}"
-    bench.settings = {"pull_requests": {"api": api, "project": "acme/billing", "token": "env:HUB_TOKEN"}}
-    yield handler
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    """The server over the bench's bare repository, which has its pull requests there; a branch to ask for."""
+    settings = {
+        "repositories": {"acme/billing": str(bench.remote)},
+        "tokens": {"value of env:HUB_TOKEN": "agent"},
+    }
+    with LoopbackSystem.start("github", settings=settings) as system:
+        pulls = {"api": system.url, "project": "acme/billing", "token": "env:HUB_TOKEN"}
+        bench.settings = {"pull_requests": pulls}
+        bench.action("push", branch="feature/field", commit=bench.agent_commits()).run()
+        yield system
+        assert system.unfired() == []
 
 
 def registered(bench):
@@ -94,40 +44,107 @@ def registered(bench):
     return shelf
 
 
-def draft(bench):
+def action(bench, name, **args):
     made = bench.action("push", branch="main", commit=bench.remote_ref("main"))
-    made.capability = registered(bench).capabilities["git.draft_pr"]
-    made.args = {"repo": "billing", "branch": "feature/field", "title": "Add the field", "body": "please look"}
+    made.capability = registered(bench).capabilities[name]
+    made.args = {"repo": "billing", **args}
     return made
+
+
+def draft(bench):
+    return action(bench, "git.draft_pr", branch="feature/field", title="Add the field", body="please look")
+
+
+def theirs(hub, *, draft=False):
+    """A pull request that somebody else opened; its head commit."""
+    body = {"title": "t", "head": "feature/field", "base": "main", "body": "theirs", "draft": draft}
+    return hub.foreign("POST", "/repos/acme/billing/pulls", body)["body"]["head"]["sha"]
+
+
+def merge(bench, hub, **args):
+    made = action(bench, "git.merge_pr", **{"number": 1, "head": theirs(hub), **args})
+    made.prepare()
+    return made
+
+
+def pulls(hub):
+    return {pull["number"]: pull["state"] for pull in hub.objects("pulls")}
+
+
+def writes(hub):
+    return [(row["method"], row["path"].rpartition("/")[2]) for row in hub.requests() if row["method"] != "GET"]
 
 
 def test_draft_is_opened_found_closed_and_seen_closed(bench, hub):
     """One mutating request each way, and a separate read after the undo."""
     made = draft(bench)
     made.run()
-    assert hub.pulls[0]["draft"] is True
-    assert hub.pulls[0]["body"] == f"<!-- amends {made.action_id} -->\nplease look"
+    [pull] = hub.objects("pulls")
+    assert (pull["draft"], pull["body"]) == (True, f"<!-- amends {made.action_id} -->\nplease look")
     assert (made.probe().seen, made.rung()) == ("applied", "close")
     made.undo()
-    assert (made.verify().seen, hub.pulls[0]["state"]) == ("absent", "closed")
-    assert [method for method, _, _ in hub.log if method != "GET"] == ["POST", "PATCH"]
-    assert {token for _, _, token in hub.log} == {"Bearer value of env:HUB_TOKEN"}
+    assert (made.verify().seen, pulls(hub)) == ("absent", {1: "closed"})
+    assert writes(hub) == [("POST", "pulls"), ("PATCH", "1")]
 
 
 def test_lost_answer_is_found_by_the_marker(bench, hub):
     """The request was carried out and its answer lost: the list shows our marker, once."""
     made = draft(bench)
     made.prepare()
-    hub.drop = 1
+    hub.arm("drop_after_commit", method="POST", path="*/pulls")
     with pytest.raises(Ambiguous):
         made.send()
     seen = made.probe()
-    assert (seen.seen, seen.reference, len(hub.pulls)) == ("applied", "1", 1)
+    assert (seen.seen, seen.reference, hub.count("pull_request")) == ("applied", "1", 1)
+
+
+def test_unprocessable_answer_about_our_own_draft_is_its_success(bench, hub):
+    """422 reads as "exists", and what exists is compared: it bears our marker, so it is the one we asked for."""
+    made = draft(bench)
+    made.prepare()
+    hub.arm("drop_after_commit", method="POST", path="*/pulls")
+    with pytest.raises(Ambiguous):
+        made.send()
+    assert made.send().reference == "1"
+    assert hub.count("pull_request") == 1
+
+
+def test_unprocessable_answer_about_anothers_pull_request_is_a_refusal(bench, hub):
+    """422 because somebody opened one in between: a proven no, and theirs is not ours."""
+    made = draft(bench)
+    made.prepare()
+    theirs(hub)
+    with pytest.raises(Refused) as refused:
+        made.send()
+    assert refused.value.code == "exists"
+    assert made.probe().seen == "absent"
+
+
+def test_draft_of_a_branch_the_remote_does_not_have_is_refused(bench, hub):
+    """422 for a reason of its own is a proven no too."""
+    made = action(bench, "git.draft_pr", branch="nowhere", title="t")
+    made.prepare()
+    with pytest.raises(Refused) as refused:
+        made.send()
+    assert refused.value.code == "invalid"
+
+
+def test_twin_of_a_draft_is_seen_beside_it_and_closed_by_its_number(bench, hub):
+    """A server that made two shows two with our marker, also when the number of ours is known; each undo closes one."""
+    hub.configure(one_per_head=False)
+    hub.arm("make_two", method="POST", path="*/pulls")
+    made = draft(bench)
+    made.run()
+    seen = made.probe()
+    assert (seen.seen, seen.reference, sorted(seen.twins)) == ("many", made.done.reference, ["1", "2"])
+    made.undo()
+    assert made.verify().seen == "absent"
+    assert sorted(pulls(hub).values()) == ["closed", "open"]
 
 
 def test_other_peoples_pull_request_is_not_ours(bench, hub):
     """A pull request of the branch without our marker is neither adopted nor closed."""
-    hub.pulls.append({"number": 1, "head": "feature/field", "state": "open", "body": "theirs", "merged_at": None})
+    theirs(hub)
     made = draft(bench)
     assert made.probe().seen == "absent"
     with pytest.raises(Refused, match="#1"):
@@ -138,7 +155,8 @@ def test_merged_pull_request_is_beyond_closing(bench, hub):
     """Somebody merged it: a person decides."""
     made = draft(bench)
     made.run()
-    hub.pulls[0].update(state="closed", merged_at="2026-01-01T00:00:00Z")
+    hub.foreign("PATCH", PULL, {"draft": False})
+    hub.foreign("PUT", f"{PULL}/merge", {})
     assert (made.probe().seen, made.rung()) == ("diverged", "person")
 
 
@@ -148,13 +166,152 @@ def test_correction_is_a_comment_in_that_pull_request(bench, hub):
     made.run()
     place = made.capability.place(made.question())
     assert place == "pr:billing/1"
-    note = draft(bench)
-    note.capability = registered(bench).capabilities["git.correction"]
-    note.args = {"place": place, "text": "This was withdrawn."}
+    note = action(bench, "git.correction", place=place, text="This was withdrawn.")
+    del note.args["repo"]
     note.prepare()
     assert note.probe().seen == "absent"
     note.send()
-    assert (note.probe().seen, len(hub.comments)) == ("applied", 1)
+    assert (note.probe().seen, hub.count("comment")) == ("applied", 1)
+
+
+def test_answer_about_another_comment_is_no_proof(bench, hub):
+    """A gateway's replayed 200 does not bear our marker: unknown, and the probe finds nothing."""
+    draft(bench).run()
+    note = action(bench, "git.correction", place="pr:billing/1", text="This was withdrawn.")
+    del note.args["repo"]
+    hub.arm("answer_without_commit", method="POST", path="*/comments", body={"id": 7, "body": "another"})
+    with pytest.raises(Ambiguous):
+        note.send()
+    assert note.probe().seen == "absent"
+
+
+def test_closed_pull_request_is_opened_again(bench, hub):
+    """The state before is the before-image; the undo restores it, and a separate read says so."""
+    theirs(hub)
+    made = action(bench, "git.close_pr", number=1)
+    made.run()
+    assert (pulls(hub), made.probe().seen, made.rung()) == ({1: "closed"}, "applied", "reopen")
+    made.undo()
+    assert (pulls(hub), made.verify().seen) == ({1: "open"}, "absent")
+
+
+def test_pull_request_closed_anew_by_another_is_left_alone(bench, hub):
+    """Opened and closed again by somebody since: their decision is not overwritten."""
+    theirs(hub)
+    made = action(bench, "git.close_pr", number=1)
+    made.run()
+    hub.foreign("PATCH", PULL, {"state": "open"})
+    hub.configure(clock_skew_s=5.0)
+    hub.foreign("PATCH", PULL, {"state": "closed"})
+    assert (made.probe().seen, made.rung()) == ("diverged", "reopen")
+
+
+def test_close_of_what_is_closed_sends_nothing(bench, hub):
+    """Before equals after: no request, and nothing to undo."""
+    theirs(hub)
+    hub.foreign("PATCH", PULL, {"state": "closed"})
+    made = action(bench, "git.close_pr", number=1)
+    made.run()
+    assert (made.before, made.done.after, writes(hub)) == ({"state": "closed"}, {"state": "closed"}, [])
+    assert made.verify().seen == "absent"
+
+
+def test_pull_request_whose_branch_is_gone_stays_closed(bench, hub):
+    """The server cannot open it again: a refusal, for a person."""
+    theirs(hub)
+    made = action(bench, "git.close_pr", number=1)
+    made.run()
+    bench.git(bench.remote, "update-ref", "-d", "refs/heads/feature/field")
+    with pytest.raises(Refused, match="422"):
+        made.undo()
+
+
+def test_merge_is_found_by_its_commit_and_taken_back_by_a_revert(bench, hub):
+    """The merge commit names the action; the undo is a revert commit on the base branch, and is seen there."""
+    made = merge(bench, hub)
+    done = made.send()
+    assert done.reference == bench.remote_ref("refs/heads/main")
+    assert (made.probe().seen, made.rung()) == ("applied", "revert")
+    bench.somebody_pushes("main", name="later.txt")
+    assert (made.probe().seen, made.rung()) == ("applied", "revert")
+    made.undo()
+    assert bench.git(bench.remote, "ls-tree", "--name-only", "main").split() == ["README.md", "later.txt"]
+    assert made.verify().seen == "absent"
+
+
+@pytest.mark.parametrize("method", ["merge", "squash"])
+def test_merge_that_answered_500_has_happened_once(bench, hub, method):
+    """Committed, then 500: state and merge commit say it is ours (A-09), and a second send merges nothing more."""
+    made = merge(bench, hub, method=method)
+    hub.arm("error_after_commit", method="PUT", path=MERGE)
+    with pytest.raises(Ambiguous):
+        made.send()
+    tip = bench.remote_ref("refs/heads/main")
+    seen = made.probe()
+    assert (seen.seen, seen.reference, seen.effect["commit"]) == ("applied", tip, tip)
+    with pytest.raises(Ambiguous):
+        made.send()
+    assert (bench.remote_ref("refs/heads/main"), hub.count("merge")) == (tip, 1)
+
+
+def test_merge_by_somebody_else_is_not_taken_for_ours(bench, hub):
+    """Merged in between without our mark: our 405 is no refusal of an unmerged one, and a person decides."""
+    made = merge(bench, hub)
+    hub.foreign("PUT", f"{PULL}/merge", {})
+    with pytest.raises(Ambiguous):
+        made.send()
+    assert (made.probe().seen, made.rung()) == ("diverged", "person")
+
+
+def test_head_that_moved_is_not_merged(bench, hub):
+    """The head commit goes along as a precondition; a push in between is a proven no."""
+    made = merge(bench, hub)
+    bench.somebody_pushes("feature/field", name="more.txt")
+    with pytest.raises(Refused) as refused:
+        made.send()
+    assert (refused.value.code, made.probe().seen) == ("head_moved", "absent")
+    with pytest.raises(Refused, match="head of #1"):
+        made.prepare()
+
+
+@pytest.mark.parametrize(
+    ("said", "again"),
+    [
+        ("Base branch was modified. Review and try the merge again.", True),
+        ("Merge commits are not allowed on this repository.", False),
+    ],
+)
+def test_two_meanings_of_405_are_told_apart(bench, hub, said, again):
+    """Both are proven refusals; only the passing one may be sent again (A-11)."""
+    made = merge(bench, hub)
+    hub.configure(no_merge=said)
+    with pytest.raises(Refused) as refused:
+        made.send()
+    assert (refused.value.again, made.probe().seen) == (again, "absent")
+
+
+def test_answer_that_merged_nothing_is_not_believed(bench, hub):
+    """200 without an effect: the contract asks for a read, and the read says that nothing was merged."""
+    made = merge(bench, hub)
+    hub.arm("answer_without_commit", method="PUT", path=MERGE)
+    made.send()
+    assert (made.capability.contract.confirm, made.probe().seen) == ("probe", "absent")
+
+
+def test_draft_is_not_merged(bench, hub):
+    """A draft says that it is not ready."""
+    made = action(bench, "git.merge_pr", number=1, head=theirs(hub, draft=True))
+    with pytest.raises(Refused, match="draft"):
+        made.prepare()
+
+
+def test_no_text_shows_the_token(bench, hub):
+    """The token travels as a header; what is recorded and said does not hold it."""
+    made = draft(bench)
+    done = made.run()
+    with pytest.raises(Refused) as refused:
+        made.prepare()
+    assert "HUB_TOKEN" not in repr((done, made.before, made.allocated, str(refused.value)))
 
 
 def test_contracts_of_pull_requests_pass_registration(bench, hub):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -36,6 +36,7 @@ RepoName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", max_length=100)]
 RefName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_ref_name)]
 TreePath = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_inside)]
 CommitId = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+PullNumber = Annotated[int, Field(ge=1, le=999_999_999)]
 Text = Annotated[str, Field(min_length=1, max_length=60_000)]
 
 
@@ -126,3 +127,18 @@ class DraftPullRequest(Arguments):
     title: Annotated[str, Field(min_length=1, max_length=250)]
     body: Annotated[str, Field(max_length=60_000)] = ""
     base: RefName | None = None
+
+
+class ClosePullRequest(Arguments):
+    """The pull request to close."""
+
+    number: PullNumber
+
+
+class MergePullRequest(Arguments):
+    """The pull request to merge, at the very head commit that was looked at."""
+
+    number: PullNumber
+    head: CommitId
+    method: Literal["merge", "squash"] = "merge"
+    message: Text | None = None

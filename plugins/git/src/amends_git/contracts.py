@@ -159,14 +159,53 @@ def draft_pr(options: GitOptions) -> Contract:
         reference=Reference(field="number", pattern=r"[1-9][0-9]{0,11}"),
         undo_cost="the pull request is closed; whoever was notified has read it",
         compensation=(Alternative(name="close", when={"pull_request": ("open",)}, harmless_when_absent=True), _PERSON),
-        signal=Signal(
-            visible_to="everybody who watches the repository",
-            place="pr:{repo}/{number}",
+        signal=_signal(
             seen="a draft pull request that an agent run opened",
             reader_must="not review or merge it",
             comes_back="when the work is taken up again, as a new pull request",
         ),
         escalation=EscalationRule(evidence_fields=("number", "url")),
+    )
+
+
+def close_pr(options: GitOptions) -> Contract:
+    """One close per pull request and run. The answer may be a gateway's: a separate read confirms it."""
+    return _pull_request(
+        options,
+        capability="git.close_pr",
+        summary="closes a pull request without merging it",
+        effect=Effect(kind="pull_request_state", system="git", resource="pr:{repo}/{number}", changes="sets"),
+        restores_before_image=True,
+        undo_cost="the pull request is opened again; whoever was notified has read it",
+        compensation=(
+            Alternative(name="reopen", when={"state": ("closed",)}, harmless_when_absent=True),
+            _PERSON,
+        ),
+        reference=Reference(field="number", pattern=r"[1-9][0-9]{0,11}"),
+        signal=_signal(
+            seen="a pull request that an agent run closed",
+            reader_must="not treat the work as dropped",
+            comes_back="at once: it is opened again",
+        ),
+    )
+
+
+def merge_pr(options: GitOptions) -> Contract:
+    """One merge per pull request and run. Whatever the answer says, state and merge commit are read back."""
+    return _pull_request(
+        options,
+        capability="git.merge_pr",
+        summary="merges a pull request at a given head commit",
+        effect=Effect(kind="merge", system="git", resource="pr:{repo}/{number}"),
+        undo_cost="a revert commit stays in the base branch's history, and the pull request stays merged; pipelines "
+        "that the merge started have run",
+        compensation=(Alternative(name="revert", when={"relation": ("ours", "built_on")}), _PERSON),
+        reference=_COMMIT,
+        signal=_signal(
+            seen="a pull request that an agent run merged",
+            reader_must="not build on the merge",
+            comes_back="as a new pull request: the merged commits count as merged, so the revert is to be reverted",
+        ),
     )
 
 
@@ -194,6 +233,30 @@ def correction(options: GitOptions) -> Contract:
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("place",)),
     )
+
+
+def _signal(*, seen: str, reader_must: str, comes_back: str) -> Signal:
+    return Signal(
+        visible_to="everybody who watches the repository",
+        place="pr:{repo}/{number}",
+        seen=seen,
+        reader_must=reader_must,
+        comes_back=comes_back,
+    )
+
+
+def _pull_request(options: GitOptions, **fields: object) -> Contract:
+    """What the capabilities on an existing pull request share."""
+    shared: dict[str, object] = {
+        "readers": Readers(audience="team", where="the pull request and the notifications it raised"),
+        "reversibility": "compensatable",
+        "identity": Identity(fields=("repo", "number")),
+        "confirm": "probe",
+        "probe": _listed(options).model_copy(update={"strength": "id", "counts": False}),
+        "escalation": EscalationRule(evidence_fields=("number", "commit")),
+        "input": {"repo": "String", "shared": "Bool"},
+    }
+    return _contract(options, **shared | fields)
 
 
 def _listed(options: GitOptions) -> ProbeRule:

@@ -24,14 +24,24 @@ class GitHub:
             raise Refused(f"repository `{repo}` has no `pull_requests` section", code="not_configured")
         return found
 
-    def write(self, call: Call, repo: str, method: str, path: str, payload: JsonMap) -> JsonMap:
-        """Make the one mutating request. Raises `NotSent`, `Refused` or `Ambiguous`."""
-        answer = self._sender.send(call, self._request(call, repo, method, path, json=payload), own_statuses=())
-        return answer.document()
+    def write(
+        self, call: Call, repo: str, method: str, path: str, payload: JsonMap, *, own_statuses: tuple[int, ...] = ()
+    ) -> HttpAnswer:
+        """Make the one mutating request: a readable success, or one of `own_statuses`, which the caller judges. Raises
+        `NotSent`, `Refused` or `Ambiguous`.
+        """
+        return self._sender.send(call, self._request(call, repo, method, path, json=payload), own_statuses)
 
     def one(self, question: Question, repo: str, path: str) -> JsonMap:
         """Read one object. Raises only `Unreadable`: a 404 may be a missing right, so it proves nothing."""
         return self._sender.read(question, self._request(question, repo, "GET", path), own_statuses=()).document()
+
+    def pull(self, question: Question, repo: str, number: int) -> JsonMap:
+        """Read one pull request. Raises `Unreadable`, also if the answer is about something else."""
+        found = self.one(question, repo, f"pulls/{number}")
+        if number_of(found) != str(number) or found.get("state") not in {"open", "closed"}:
+            raise Unreadable(f"the answer does not show pull request #{number}", code="not_ours")
+        return found
 
     def every(self, question: Question, repo: str, path: str, query: dict[str, str]) -> list[JsonMap]:
         """Read all pages of a list. Raises only `Unreadable`, also if it has no end."""
@@ -67,6 +77,13 @@ def number_of(item: JsonMap) -> str:
     """The number of a pull request or the id of a comment, as text; empty if there is none."""
     value = item.get("number", item.get("id"))
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def part(item: JsonMap, name: str, field: str) -> str:
+    """A text inside an object of the item, such as `head.sha`; empty if it is not there."""
+    inner = item.get(name)
+    value = inner.get(field) if isinstance(inner, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def bears(item: JsonMap, marker: str) -> bool:

@@ -13,6 +13,8 @@ from amends_git.examine import examine
 from amends_git.github import GitHub
 from amends_git.merge import MergeBranch
 from amends_git.options import options_of
+from amends_git.pr_close import ClosePr
+from amends_git.pr_merge import MergePr
 from amends_git.pull_requests import DraftPr, PrCorrection
 from amends_git.pushes import ForcePush, Push, Revert
 
@@ -35,6 +37,8 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
     if any(repository.pull_requests for repository in options.repositories.values()):
         hub = GitHub(options, HttpSender())
         registry.capability(DraftPr(contracts.draft_pr(options), hub))
+        registry.capability(ClosePr(contracts.close_pr(options), hub))
+        registry.capability(MergePr(contracts.merge_pr(options), hub))
         registry.capability(PrCorrection(contracts.correction(options), hub))
 
 
@@ -44,7 +48,7 @@ def amends_register_policies(context: AdapterContext, registry: Registry) -> Non
     options = options_of(context)
     names = ["git"]
     if any(repository.pull_requests for repository in options.repositories.values()):
-        names.append("draft_pr")
+        names.append("pull_requests")
     folder = files("amends_git") / "policies"
     registry.policies(
         PolicyContribution(

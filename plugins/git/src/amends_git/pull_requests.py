@@ -20,9 +20,11 @@ from amends.spi import (
     Receipt,
     Refused,
 )
-from amends.spi.http import Ambiguous, Unreadable
+from amends.spi.http import Ambiguous, HttpAnswer, Unreadable
 from amends_git.arguments import DraftPullRequest
 from amends_git.github import GitHub, bears, heading, number_of
+
+_INVALID = 422
 
 
 class DraftPr(Capability):
@@ -54,7 +56,8 @@ class DraftPr(Capability):
             "body": f"{heading(call.marker)}\n{args.body}",
             "draft": True,
         }
-        made = self._hub.write(call, args.repo, "POST", "pulls", payload)
+        answer = self._hub.write(call, args.repo, "POST", "pulls", payload, own_statuses=(_INVALID,))
+        made = self._exists(call, args, answer) if answer.status == _INVALID else answer.document()
         number = number_of(made)
         if not number or not bears(made, call.marker):
             raise Ambiguous("the answer does not show our pull request", code="not_ours")
@@ -62,16 +65,28 @@ class DraftPr(Capability):
         return Done(effect=effect, output=effect, reference=number, after={"pull_request": "open"})
 
     def probe(self, question: Question) -> Observation:
-        args = _args(question)
+        """By list, which also shows twins, and by number where the list does not show it (any more, or yet)."""
+        args, known = _args(question), question.reference
         try:
-            if question.reference:
-                return _observe([self._hub.one(question, args.repo, f"pulls/{question.reference}")])
-            return _observe([i for i in self._of_branch(question, args) if bears(i, question.marker)])
+            ours = [item for item in self._of_branch(question, args) if bears(item, question.marker)]
+            if known and known not in map(number_of, ours):
+                ours.append(self._hub.one(question, args.repo, f"pulls/{known}"))
+        except (Unreadable, Refused) as error:
+            return Observation(seen="inconclusive", detail=str(error))
+        return _observe(ours, known)
+
+    def verify_undone(self, question: Question) -> Observation:
+        """The one pull request that was closed, by its number."""
+        known = question.reference
+        if not known:
+            return self.probe(question)
+        try:
+            return _observe([self._hub.one(question, _args(question).repo, f"pulls/{known}")], known)
         except (Unreadable, Refused) as error:
             return Observation(seen="inconclusive", detail=str(error))
 
     def undo(self, call: Call) -> Receipt:
-        number = call.reference or str(call.effect.get("number") or "")
+        number = call.reference or (call.observed.reference if call.observed is not None else "")
         if not number:
             raise NotSent("the pull request's number is not known", code="no_number")
         self._hub.write(call, _args(call).repo, "PATCH", f"pulls/{number}", {"state": "closed"})
@@ -79,6 +94,18 @@ class DraftPr(Capability):
 
     def place(self, question: Question) -> str:
         return f"pr:{_args(question).repo}/{question.reference or question.effect.get('number')}"
+
+    def _exists(self, call: Call, args: DraftPullRequest, answer: HttpAnswer) -> JsonMap:
+        """What a 422 means: our own one, if it is there already; else a proven no. Raises `Refused`, `Ambiguous`."""
+        try:
+            there = self._of_branch(call, args)
+        except Unreadable as error:
+            raise Ambiguous(f"{answer.excerpt()}; what exists cannot be read: {error}", code="http_422") from error
+        for item in there:
+            if bears(item, call.marker):
+                return item
+        taken = any(item.get("state") == "open" for item in there)
+        raise Refused(f"not opened: {answer.excerpt()}", code="exists" if taken else "invalid")
 
     def _of_branch(self, question: Question, args: DraftPullRequest) -> list[JsonMap]:
         owner = self._hub.project(args.repo).project.partition("/")[0]
@@ -97,8 +124,10 @@ class PrCorrection(Corrector):
     def do(self, call: Call) -> Receipt:
         repo, number = _place(call)
         payload: JsonMap = {"body": f"{heading(call.marker)}\n{_correction(call).text}"}
-        made = self._hub.write(call, repo, "POST", f"issues/{number}/comments", payload)
+        made = self._hub.write(call, repo, "POST", f"issues/{number}/comments", payload).document()
         comment = number_of(made)
+        if not comment or not bears(made, call.marker):
+            raise Ambiguous("the answer does not show our comment", code="not_ours")
         return Done(effect={"comment": comment}, reference=comment, after={"comment": "posted"})
 
     def probe(self, question: Question) -> Observation:
@@ -121,22 +150,22 @@ class PrCorrection(Corrector):
         return _correction(question).place
 
 
-def _observe(ours: list[JsonMap]) -> Observation:
+def _observe(ours: list[JsonMap], known: str) -> Observation:
     """What pull requests bearing our marker say. A merged one is beyond closing."""
     merged = [item for item in ours if item.get("merged_at")]
-    live = [item for item in ours if item.get("state") == "open"]
+    live = {number_of(item): item for item in ours if item.get("state") == "open"}
     if merged:
         detail = f"pull request #{number_of(merged[0])} was merged"
         return Observation(seen="diverged", state={"pull_request": "merged"}, detail=detail)
     if not live:
         return Observation(seen="absent", state={"pull_request": "closed" if ours else "none"})
-    numbers = [number_of(item) for item in live]
+    kept = known if known in live else min(live, key=int)
     return Observation(
         seen="many" if len(live) > 1 else "applied",
         state={"pull_request": "open"},
-        effect={"number": numbers[0], "url": live[0].get("html_url")},
-        reference=numbers[0],
-        twins=tuple(numbers) if len(live) > 1 else (),
+        effect={"number": kept, "url": live[kept].get("html_url")},
+        reference=kept,
+        twins=tuple(live) if len(live) > 1 else (),
     )
 
 

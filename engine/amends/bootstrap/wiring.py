@@ -14,6 +14,7 @@ from amends.backends.ids import UuidV7
 from amends.backends.no_policies import NoPolicies
 from amends.backends.notifiers import CommandNotifier, WebhookNotifier
 from amends.backends.owners import OwnerFiles
+from amends.backends.threads import DaemonThreads
 from amends.bootstrap.making import adapters_of, archive_of, journal_of, secrets_of
 from amends.bootstrap.policies import Policies, policy_sources
 from amends.config import NotifierSettings, Settings
@@ -78,6 +79,7 @@ def wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool |
             secrets=secrets,
             owners=owners,
             progress=progress,
+            threads=DaemonThreads(),
             catalog=Catalog(Offer(offered.capability, offered.context) for offered in loaded.offers),
             archive=lambda: archive_of(settings.folder),
             digest_key=digest_key.load_or_create(settings.folder),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -61,6 +61,18 @@ class Owners(Protocol):
         """True if the holder's process is gone from this host while a child of its adapters still holds its owner
         file: no proof of death, but nobody renews its lease, so waiting for the lease's end is worth while.
         """
+        ...
+
+
+class Threads(Protocol):
+    """Where work runs beside its caller. Work never raises."""
+
+    def call(self, work: Callable[[], None], name: str) -> None:
+        """Start one bounded call on an adapter."""
+        ...
+
+    def beat(self, work: Callable[[], None], name: str) -> None:
+        """Start what goes on for as long as the engine is open."""
         ...
 
 

@@ -26,15 +26,15 @@ class Claims:
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self._stop = threading.Event()
-        self._heart: threading.Thread | None = None
+        self._beating = False
 
     def adopt(self, session: Session) -> Session:
         """Keep a session's lease alive until it is released."""
         with self._lock:
             self._sessions[session.run_id] = session
-            if self._heart is None:
-                self._heart = threading.Thread(target=self._beat, name="amends-heart", daemon=True)
-                self._heart.start()
+            if not self._beating:
+                self._beating = True
+                self._kit.threads.beat(self._beat, "amends-heart")
         return session
 
     def driving(self, run_id: str) -> Session | None:

@@ -47,7 +47,7 @@ class Flights:
                 else:
                     future.set_result(result)
 
-        threading.Thread(target=body, name=name, daemon=True).start()
+        self._kit.threads.call(body, name)
         return future
 
     def question(self, action: ActionRow, offer: Offer, *, of: ActionRow | None = None) -> Question:

@@ -13,7 +13,7 @@ from amends.core.schedule import microseconds
 from amends.ports.archive import Archive
 from amends.ports.authorizer import Authorizer
 from amends.ports.journal import Journal
-from amends.ports.services import Clock, Ids, Notifier, Owners, Progress, Secrets
+from amends.ports.services import Clock, Ids, Notifier, Owners, Progress, Secrets, Threads
 from amends.spi.capability import Capability, Corrector
 from amends.spi.hookspecs import AdapterContext, Check
 
@@ -98,6 +98,7 @@ class Kit:
     secrets: Secrets
     owners: Owners
     progress: Progress
+    threads: Threads
     catalog: Catalog
     digest_key: bytes
     tenant: str

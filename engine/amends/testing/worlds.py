@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from amends.backends.threads import DaemonThreads
 from amends.config import EngineSettings, PersonSettings
 from amends.core.contract import (
     Alternative,
@@ -215,6 +216,7 @@ def engine_over(
         "secrets": world.secrets,
         "owners": owners,
         "progress": progress or RecordingProgress(),
+        "threads": DaemonThreads(),
         "catalog": catalog_of(world.capabilities if capabilities is None else capabilities, world.secrets.resolve),
         "digest_key": b"worlds",
         "tenant": "acme",

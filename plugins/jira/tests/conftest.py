@@ -1,8 +1,9 @@
-"""A loopback Jira over real sockets, and calls as the engine would make them."""
+"""A loopback Jira over real sockets, in both products' forms, and calls as the engine would make them."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,10 @@ from amends_jira.assign import Assign
 from amends_jira.client import Jira
 from amends_jira.comment import Comment, IssueCorrection
 from amends_jira.create import Create
+from amends_jira.labels import Labels
+from amends_jira.link import Link
 from amends_jira.options import JiraOptions
+from amends_jira.remote_link import RemoteLink
 from amends_jira.transition import Transition
 
 KEY = "BILL-7"
@@ -24,6 +28,9 @@ KINDS: dict[str, type[Any]] = {
     "comment": Comment,
     "create": Create,
     "assign": Assign,
+    "labels": Labels,
+    "link": Link,
+    "remote_link": RemoteLink,
     "correction": IssueCorrection,
 }
 PEOPLE = {
@@ -36,9 +43,11 @@ PEOPLE = {
 class Site:
     """The system, the capabilities against it, and what its own side counted."""
 
-    def __init__(self, system: LoopbackSystem) -> None:
+    def __init__(self, system: LoopbackSystem, api: str = "cloud") -> None:
         self.system = system
-        self.options = JiraOptions(base_url=system.url, email="agent@example.test", create_told="maya")
+        self.api = "/rest/api/3" if api == "cloud" else "/rest/api/2"
+        given = {"base_url": system.url, "api": api, "create_told": "maya"}
+        self.options = JiraOptions.model_validate({**given, "email": "agent@example.test" if api == "cloud" else ""})
 
     def capability(self, kind: str, **options: Any) -> Capability:
         return KINDS[kind](Jira(self.options.model_copy(update=options), HttpSender()))
@@ -71,6 +80,11 @@ class Site:
         found = capability.prepare(call)
         return replace(call, before=found.before, allocated=found.allocated)
 
+    def ready(self, kind: str, args: dict[str, Any], **facts: Any) -> tuple[Capability, Call]:
+        """A capability and a prepared call of it."""
+        capability = self.capability(kind)
+        return capability, self.prepared(capability, self.call(args, **facts))
+
     def done(self, capability: Capability, call: Call) -> Call:
         """Make the call and return it with what was recorded of it."""
         receipt = capability.do(call)
@@ -84,7 +98,7 @@ class Site:
     def writes(self) -> list[str]:
         """Every request that could change something, as `METHOD path`, without the search."""
         logged = [row for row in self.system.requests() if row["method"] != "GET"]
-        found = [f"{row['method']} {row['path'].removeprefix('/rest/api/3')}" for row in logged]
+        found = [f"{row['method']} {row['path'].removeprefix(self.api)}" for row in logged]
         return [line for line in found if line != "POST /search/jql"]
 
     def fields(self, key: str = KEY) -> dict[str, Any]:
@@ -92,7 +106,12 @@ class Site:
 
     def foreign(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         """Somebody else uses Jira."""
-        return self.system.foreign(method, f"/rest/api/3/{path}", body, account="acc-noor")
+        return self.system.foreign(method, f"{self.api}/{path}", body, account="acc-noor")
+
+    def text(self, words: str) -> Any:
+        """Text in this product's form."""
+        paragraph = {"type": "paragraph", "content": [{"type": "text", "text": words}]}
+        return {"type": "doc", "version": 1, "content": [paragraph]} if self.api.endswith("3") else words
 
     def foreign_move(self, transition_id: str) -> None:
         answer = self.foreign("POST", f"issue/{KEY}/transitions", {"transition": {"id": transition_id}})
@@ -101,7 +120,17 @@ class Site:
 
 @pytest.fixture
 def site():
+    yield from _site("cloud")
+
+
+@pytest.fixture(params=["cloud", "data_center"])
+def each(request: pytest.FixtureRequest):
+    """One site of each product."""
+    yield from _site(request.param)
+
+
+def _site(api: str) -> Iterator[Site]:
     with LoopbackSystem.start("jira", settings={"users": PEOPLE}) as system:
         system.control("seed_issue", key=KEY, summary="billing field", status="In Progress", assignee="acc-noor")
-        yield Site(system)
+        yield Site(system, api)
         assert system.unfired() == [], "a fault was armed in vain: the test has tested nothing"

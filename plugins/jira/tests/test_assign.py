@@ -10,7 +10,7 @@ from amends_jira.examine import examine
 from amends_jira.options import JiraOptions
 
 KEY = "BILL-7"
-PATH = f"/rest/api/3/issue/{KEY}/assignee"
+PATH = f"/rest/api/3/issue/{KEY}"
 
 
 def ready(site, account_id="acc-maya"):
@@ -26,7 +26,7 @@ def test_an_assignment_is_restored_to_who_had_it(site, account_id):
     assert assign.probe(done).seen == "applied"
     assert site.undo(assign, done).seen == "absent"
     assert site.fields()["assignee"] == "acc-noor"
-    assert site.writes() == [f"PUT /issue/{KEY}/assignee"] * 2
+    assert site.writes() == [f"PUT /issue/{KEY}"] * 2
 
 
 def test_an_answer_lost_after_commit_is_found_by_reading(site):
@@ -36,7 +36,7 @@ def test_an_answer_lost_after_commit_is_found_by_reading(site):
     with pytest.raises(Ambiguous):
         assign.do(call)
     assert assign.probe(call).seen == "applied"
-    assert site.writes() == [f"PUT /issue/{KEY}/assignee"]
+    assert site.writes() == [f"PUT /issue/{KEY}"]
 
 
 def test_a_204_that_changed_nothing_is_seen(site):
@@ -65,7 +65,7 @@ def test_a_look_that_fails_before_the_undo_means_not_sent(site):
     site.system.arm("refuse", method="GET", path=f"/rest/api/3/issue/{KEY}", status=503)
     with pytest.raises(NotSent):
         assign.undo(done)
-    assert site.writes() == [f"PUT /issue/{KEY}/assignee"]
+    assert site.writes() == [f"PUT /issue/{KEY}"]
 
 
 def test_setting_what_stands_already_leaves_nothing_to_undo(site):

@@ -14,7 +14,16 @@ from amends.testing.policies import policy_problems
 from amends_jira import contracts, plugin
 from amends_jira.options import JiraOptions
 
-ALL = [contracts.transition, contracts.comment, contracts.create, contracts.assign, contracts.correction]
+ALL = [
+    contracts.transition,
+    contracts.comment,
+    contracts.create,
+    contracts.assign,
+    contracts.labels,
+    contracts.link,
+    contracts.remote_link,
+    contracts.correction,
+]
 SITES = [
     {"customer_facing": facing, "create_told": told, "transition": transition}
     for facing, told, transition in itertools.product((True, False), ("", "maya"), ("irreversible", "compensatable"))
@@ -115,7 +124,7 @@ def test_a_wrong_option_is_named_with_its_section_and_without_its_value():
 
 
 def test_the_hooks_register_everything_once():
-    """Four capabilities, one corrector, policies, one examination."""
+    """Seven capabilities, one corrector, policies, one examination."""
     kept = registered()
     assert [c.contract.capability for c in kept.capabilities] == [make(options()).capability for make in ALL]
     assert [c.scheme for c in kept.capabilities if hasattr(c, "scheme")] == ["jira"]

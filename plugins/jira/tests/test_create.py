@@ -121,7 +121,7 @@ def test_a_look_that_fails_before_the_delete_means_not_sent(site):
     """Whether somebody worked on it cannot be told now; nothing left, so it may be tried again."""
     create = site.capability("create")
     done = site.done(create, site.call(ARGS))
-    site.system.arm("refuse", method="GET", path=f"{PATH}/*/changelog", status=503)
+    site.system.arm("refuse", method="GET", path=f"{PATH}/*/comment", status=503)
     with pytest.raises(NotSent):
         create.undo(done)
     assert site.writes() == ["POST /issue"]

@@ -5,12 +5,20 @@ from __future__ import annotations
 import pytest
 
 from amends.spi import Refused
-from amends_jira import marker, workflow
+from amends_jira import history, marker, workflow
 
 WAYS = workflow.ways(
     {
         "transitions": [
-            {"id": "1", "name": "Finish", "to": {"name": "Done"}, "fields": {"resolution": {"required": True}}},
+            {
+                "id": "1",
+                "name": "Finish",
+                "to": {"name": "Done"},
+                "fields": {
+                    "resolution": {"required": True, "allowedValues": [{"id": "1", "name": "Fixed"}]},
+                    "worklog": {"required": False, "operations": ["add"]},
+                },
+            },
             {"id": "2", "name": "Pause", "to": {"name": "To Do"}},
             {"id": "3", "name": "Stop", "to": {"name": "To Do"}},
             {"id": "4", "name": "Hidden", "to": {"name": "Secret"}, "isAvailable": False},
@@ -31,12 +39,13 @@ def entry(to, author="acc-agent", meta=None):
 
 
 def judge(status, *entries):
-    return workflow.judge(
-        list(entries), status=status, before="To Do", to="Done", our_marker="act-1", our_account="acc-agent"
-    )
+    account = history.Account("accountId", "acc-agent")
+    hands = history.hands(entries, history.field_is("status"), our_marker="act-1", account=account)
+    return workflow.judge(hands, status=status, before="To Do", to="Done")
 
 
 OURS = entry("Done", meta=marker.history("act-1"))
+HALF_WAY = entry("In Review", meta=marker.history("undo-1", undo_of="act-1"))
 UNDO = entry("To Do", meta=marker.history("undo-1", undo_of="act-1"))
 
 
@@ -62,6 +71,8 @@ UNDO = entry("To Do", meta=marker.history("undo-1", undo_of="act-1"))
         ("diverged", "Done", [entry("Done", meta=marker.history("act-9"))]),
         ("diverged", "In Review", [OURS, entry("In Review", "acc-noor")]),
         ("diverged", "In Review", []),
+        ("applied", "In Review", [OURS, HALF_WAY]),
+        ("diverged", "In Review", [OURS, HALF_WAY, entry("In Review", "acc-noor")]),
     ],
 )
 def test_the_status_and_who_made_it_decide(seen, status, entries):
@@ -77,9 +88,9 @@ def test_other_changes_of_the_issue_do_not_matter():
 
 def test_a_transition_is_chosen_by_its_target_and_by_name_where_several_lead_there():
     """Ids differ between workflows; names do not look at case."""
-    assert workflow.choose(WAYS, "to do", "stop", []).id == "3"
-    assert workflow.choose(WAYS, "Done", "", ["resolution"]).id == "1"
-    assert workflow.choose(WAYS, "Closed", "", []).id == "5"
+    assert workflow.choose(WAYS, "to do", "stop", {}).id == "3"
+    assert workflow.choose(WAYS, "Done", "", {"resolution": {"name": "Fixed"}}).id == "1"
+    assert workflow.choose(WAYS, "Closed", "", {}).id == "5"
 
 
 @pytest.mark.parametrize(
@@ -94,5 +105,25 @@ def test_a_transition_is_chosen_by_its_target_and_by_name_where_several_lead_the
 def test_what_cannot_be_done_now_is_refused_with_the_reason(to, code):
     """Nothing is sent that Jira would refuse, and nothing is guessed."""
     with pytest.raises(Refused) as refused:
-        workflow.choose(WAYS, to, "", [])
+        workflow.choose(WAYS, to, "", {})
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"resolution": {"name": "Burnt"}}, "field_resolution"),
+        ({"resolution": {"name": "Fixed"}, "colour": "red"}, "field_unknown"),
+    ],
+)
+def test_what_the_screen_would_not_take_is_refused(given, code):
+    """A value that is not allowed, and a field that is not on the screen."""
+    with pytest.raises(Refused) as refused:
+        workflow.choose(WAYS, "Done", "", given)
+    assert refused.value.code == code
+
+
+def test_a_field_that_can_only_be_added_to_is_told_from_one_that_is_set():
+    """A worklog goes under `update`, a resolution under `fields`."""
+    given = {"resolution": {"id": "1"}, "worklog": {"timeSpent": "1h"}}
+    assert workflow.choose(WAYS, "Done", "", given).added(given) == ["worklog"]

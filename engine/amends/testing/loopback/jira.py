@@ -72,6 +72,7 @@ class Jira(System):
 def _routes(form: Form) -> list[Route]:
     return [
         Route("GET", form.api + "/myself", partial(_myself, form), reads=True),
+        Route("GET", form.api + "/project/{key}", _project, reads=True),
         *jira_issues.routes(form),
         *jira_workflow.routes(form),
         *jira_comments.routes(form),
@@ -82,3 +83,10 @@ def _routes(form: Form) -> list[Route]:
 
 def _myself(form: Form, unit: Unit, _request: Request) -> Response:
     return Response(200, author(unit, form))
+
+
+def _project(unit: Unit, request: Request) -> Response:
+    key = request.params["key"]
+    if key not in unit.setting("projects"):
+        raise ApiError(404, "not_found", f"No project could be found with key '{key}'.")
+    return Response(200, {"id": "10000", "key": key, "name": key})

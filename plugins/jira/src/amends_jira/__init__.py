@@ -1,1 +1,1 @@
-"""Amends adapter: Jira Cloud issues: transitions, comments, assignments."""
+"""Amends adapter: Jira issues (Cloud and Data Center): transitions, comments, assignments, labels, links."""

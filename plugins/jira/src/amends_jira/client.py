@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Listing:
 
 
 class Jira:
-    """Speaks REST v3 paths. The token is resolved for each request and never kept (rule 10)."""
+    """Speaks REST v3 on Cloud, v2 on Data Center. The token is resolved for each request and never kept (rule 10)."""
 
     def __init__(self, options: JiraOptions, sender: HttpSender) -> None:
         self.options = options
@@ -45,10 +45,42 @@ class Jira:
         )
         return self._document(question, request)
 
-    def ask(self, question: Question, path: str, json: JsonMap) -> JsonMap | None:
-        """Read with a body, as search wants it; None on 404. Raises only `Unreadable`."""
-        request = HttpRequest("POST", self.options.url(path), headers=self._headers(question), json=json)
-        return self._document(question, request)
+    def search(
+        self,
+        question: Question,
+        jql: str,
+        fields: Sequence[str],
+        *,
+        properties: Sequence[str] = (),
+        size: int = PAGE,
+    ) -> Iterator[list[JsonMap]]:
+        """The pages of a search, each asked for when it is wanted. Raises `Unreadable`.
+
+        A page is what an index says: an unknown clause may have been ignored, so the caller checks every hit itself.
+        """
+        if self.options.cloud:
+            return self._pages_by_token(question, jql, fields, properties, size)
+        query = {"jql": jql, "fields": ",".join(fields)}
+        return self._pages(question, "search", "issues", 0, query, size)
+
+    def _pages_by_token(
+        self, question: Question, jql: str, fields: Sequence[str], properties: Sequence[str], size: int
+    ) -> Iterator[list[JsonMap]]:
+        body: JsonMap = {"jql": jql, "fields": list(fields), "maxResults": size}
+        if properties:
+            body["properties"] = list(properties)
+        for _ in range(MOST_PAGES):
+            url = self.options.url("search/jql")
+            answer = self._document(question, HttpRequest("POST", url, headers=self._headers(question), json=body))
+            issues = answer.get("issues") if answer is not None else None
+            if answer is None or not isinstance(issues, list):
+                raise Unreadable("search gave no listing", code="not_jira")
+            yield [item for item in issues if isinstance(item, dict)]
+            token = answer.get("nextPageToken")
+            if not token:
+                return
+            body = {**body, "nextPageToken": token}
+        raise Unreadable(f"search has more than {MOST_PAGES} pages", code="too_many")
 
     def must_read(self, question: Question, path: str, query: Mapping[str, str] | None = None) -> JsonMap:
         """`read`, where a 404 says nothing: gone and not visible look alike. Raises `Unreadable`."""
@@ -63,18 +95,18 @@ class Jira:
         """Every page of a `startAt` listing from `start` on. Never raises: a missing page makes it incomplete."""
         items: list[JsonMap] = []
         try:
-            for page in self._pages(question, path, field, start, query or {}):
+            for page in self._pages(question, path, field, start, query or {}, PAGE):
                 items.extend(page)
         except Unreadable as unreadable:
             return Listing(tuple(items), complete=False, detail=str(unreadable))
         return Listing(tuple(items), complete=True)
 
     def _pages(
-        self, question: Question, path: str, field: str, start: int, query: Mapping[str, str]
+        self, question: Question, path: str, field: str, start: int, query: Mapping[str, str], size: int
     ) -> Iterator[list[JsonMap]]:
         at = start
         for _ in range(MOST_PAGES):
-            asked = {**query, "startAt": str(at), "maxResults": str(PAGE)}
+            asked = {**query, "startAt": str(at), "maxResults": str(size)}
             answer = self.must_read(question, path, asked)
             values, total = answer.get(field), answer.get("total")
             if not isinstance(values, list) or not isinstance(total, int):
@@ -86,6 +118,15 @@ class Jira:
             if not values:
                 raise Unreadable(f"`{path}` gave an empty page before its end", code="not_jira")
         raise Unreadable(f"`{path}` has more than {MOST_PAGES} pages", code="too_many")
+
+    def whole(self, question: Question, path: str) -> list[JsonMap]:
+        """A list that comes in one answer, without pages. Raises `Unreadable`."""
+        request = HttpRequest("GET", self.options.url(path), headers=self._headers(question))
+        answer = self._sender.read(question, request, own_statuses=())
+        value = answer.value()
+        if not isinstance(value, list):
+            raise Unreadable(f"`{path}` gave no list", code="not_jira")
+        return [item for item in value if isinstance(item, dict)]
 
     def _document(self, question: Question, request: HttpRequest) -> JsonMap | None:
         answer = self._sender.read(question, request, own_statuses={404})

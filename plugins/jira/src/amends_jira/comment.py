@@ -32,16 +32,18 @@ class Comment(Capability):
         return comments.write(self._jira, call, args.key, args.text)
 
     def probe(self, question: Question) -> Observation:
-        return comments.look(self._jira, question, text_of(question.args.get("key")))
+        key, text = _where_and_what(question)
+        return comments.look(self._jira, question, key, text)
 
     def undo(self, call: Call) -> Receipt:
-        return comments.delete(self._jira, call, text_of(call.args.get("key")))
+        key, text = _where_and_what(call)
+        return comments.delete(self._jira, call, key, text)
 
     def verify_undone(self, question: Question) -> Observation:
         key, _, number = question.reference.partition("/")
         if not number:
             return self.probe(question)
-        return comments.look_at_one(self._jira, question, key, number)
+        return comments.look_at_one(self._jira, question, key, number, _where_and_what(question)[1])
 
 
 class IssueCorrection(Corrector):
@@ -62,10 +64,14 @@ class IssueCorrection(Corrector):
         return comments.write(self._jira, call, _key(call), _args(call).text)
 
     def probe(self, question: Question) -> Observation:
-        return comments.look(self._jira, question, _key(question))
+        return comments.look(self._jira, question, _key(question), _args(question).text)
 
     def place(self, question: Question) -> str:
         return _args(question).place
+
+
+def _where_and_what(question: Question) -> tuple[str, str]:
+    return text_of(question.args.get("key")), text_of(question.args.get("text"))
 
 
 def _args(question: Question) -> CorrectionArgs:

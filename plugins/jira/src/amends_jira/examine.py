@@ -18,7 +18,7 @@ def examine(options: JiraOptions, sender: HttpSender, secret: Callable[[str], st
         answer = sender.deliver(request, timeout_seconds=EXAMINE_SECONDS)
     except (NotSent, Ambiguous) as lost:
         return [_problem(f"cannot reach `{options.base_url}`: {lost}", "check `base_url` and the network")]
-    account = answer.document().get("accountId")
+    account = answer.document().get(options.person_field)
     if not answer.ok or not account:
         return [
             _problem(

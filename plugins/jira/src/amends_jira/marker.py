@@ -1,4 +1,6 @@
-"""Our mark: an entity property on issues and comments, extra data in an issue's history. Invisible to readers."""
+"""Our mark. No reader sees a property of an issue or a comment, nor the extra data of a change in the history; where
+those cannot be had, it is a label, a comment's first line, or a remote link's global id.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,6 @@ from collections.abc import Mapping
 from amends.spi import Json, JsonMap
 
 PROPERTY = "amends.action"
-_TEXT = "[amends:{marker}]"
 
 
 def properties(marker: str) -> list[Json]:
@@ -31,9 +32,19 @@ def of_properties(entity: Mapping[str, Json]) -> str | None:
     return None
 
 
-def in_text(marker: str) -> str:
-    """The marker as a line of text, for comments whose properties cannot be set."""
-    return _TEXT.format(marker=marker)
+def line(marker: str) -> str:
+    """The first line of a comment, for comments whose properties cannot be set."""
+    return f"amends:{marker}"
+
+
+def label(marker: str) -> str:
+    """The label of a new issue, for issues whose properties cannot be set."""
+    return f"amends-{marker}"
+
+
+def global_id(marker: str) -> str:
+    """The global id of a remote link."""
+    return f"amends:{marker}"
 
 
 def history(marker: str, *, undo_of: str = "") -> JsonMap:

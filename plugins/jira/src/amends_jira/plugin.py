@@ -12,15 +12,27 @@ from amends_jira.client import Jira
 from amends_jira.comment import Comment, IssueCorrection
 from amends_jira.create import Create
 from amends_jira.examine import examine
+from amends_jira.labels import Labels
+from amends_jira.link import Link
 from amends_jira.options import options_of
+from amends_jira.remote_link import RemoteLink
 from amends_jira.transition import Transition
 
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:
-    """Four capabilities and the corrector of `jira:` places, all on one sender."""
+    """Seven capabilities and the corrector of `jira:` places, all on one sender."""
     jira = Jira(options_of(context), HttpSender())
-    for capability in (Transition(jira), Comment(jira), Create(jira), Assign(jira), IssueCorrection(jira)):
+    for capability in (
+        Transition(jira),
+        Comment(jira),
+        Create(jira),
+        Assign(jira),
+        Labels(jira),
+        Link(jira),
+        RemoteLink(jira),
+        IssueCorrection(jira),
+    ):
         registry.capability(capability)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from amends.spi import Call, Capability, Done, JsonMap, Observation, Prepared, Question, Receipt, Refused
+from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepared, Question, Receipt, Refused
 from amends.spi.http import Unreadable
-from amends_jira import contracts, marker, workflow
+from amends_jira import contracts, history, issues, marker, wayback, workflow
 from amends_jira.arguments import TransitionArgs
 from amends_jira.client import Jira, look_before_sending
-from amends_jira.values import map_of, project_of, text_of
+from amends_jira.issues import Issue
+from amends_jira.values import map_of, name_of, project_of, settable, text_of
+
+_MOVED = history.field_is("status")
 
 
 class Transition(Capability):
@@ -20,23 +23,44 @@ class Transition(Capability):
         self._jira = jira
 
     def prepare(self, question: Question) -> Prepared:
-        """Read the status, the ways out of it, and how long the changelog is: later entries are what happened since."""
+        """Read the status, the ways out of it, what their screens ask for, and where the changelog ends: later entries
+        are what happened since. The before-image keeps what a screen will set, and the resolution.
+        """
         args = TransitionArgs.model_validate(dict(question.args))
-        status = self._status(question)
+        fields = {"status", "resolution", *args.fields}
+        issue = issues.read(self._jira, question, sorted(fields), after=issues.NOTHING_YET)
+        status = _status(issue)
         if workflow.same(status, args.to):
             raise Refused(f"`{args.key}` is in status `{status}` already", code="already_there")
-        way = workflow.choose(self._ways(question), args.to, args.transition, args.fields)
-        changelog = self._jira.must_read(question, f"issue/{args.key}/changelog", {"startAt": "0", "maxResults": "1"})
-        account = text_of((self._jira.read(question, "myself") or {}).get("accountId"))
+        available = wayback.ways_of(self._jira, question, args.key)
+        way = workflow.choose(available, args.to, args.transition, args.fields)
+        added: list[Json] = list(way.added(args.fields))
+        held: JsonMap = {
+            name: settable(issue.fields.get(name)) for name in sorted(fields - {"status"}) if name not in added
+        }
+        account = issues.account_of(self._jira, question)
         return Prepared(
-            before={"status": status, "summary": status},
-            allocated={"transition_id": way.id, "changelog_seen": changelog.get("total"), "account_id": account},
+            before={"status": status, "summary": status, "fields": held},
+            allocated={
+                "transition_id": way.id,
+                "added": added,
+                issues.AFTER: issue.newest,
+                "account_id": account,
+            },
             input={"project": project_of(args.key), "customer_facing": self._jira.options.customer_facing},
         )
 
     def do(self, call: Call) -> Receipt:
         args = TransitionArgs.model_validate(dict(call.args))
-        self._move(call, text_of(call.allocated.get("transition_id")), args.fields, marker.history(call.marker))
+        added = call.allocated.get("added")
+        adding = added if isinstance(added, list) else []
+        body: JsonMap = {
+            "historyMetadata": marker.history(call.marker),
+            "transition": {"id": call.allocated.get("transition_id")},
+        }
+        setting = {name: value for name, value in args.fields.items() if name not in adding}
+        update: JsonMap = {name: [{"add": value}] for name, value in args.fields.items() if name in adding}
+        self._move(call, body, setting, update)
         return Done(
             effect={"key": args.key, "status": args.to},
             reference=args.key,
@@ -45,71 +69,73 @@ class Transition(Capability):
         )
 
     def probe(self, question: Question) -> Observation:
-        """Two separate reads: the status, and who moved it since `prepare`."""
-        key = text_of(question.args.get("key"))
-        seen = question.allocated.get("changelog_seen")
-        start = seen if isinstance(seen, int) else 0
+        """The status, and who moved it since `prepare`, in one read."""
         try:
-            status = self._status(question)
+            return self._seen(question, issues.read(self._jira, question, ["status"]))
         except Unreadable as unreadable:
             return Observation(seen="inconclusive", detail=str(unreadable))
-        changelog = self._jira.listing(question, f"issue/{key}/changelog", "values", start=start)
-        if not changelog.complete:
-            return Observation(seen="inconclusive", detail=changelog.detail)
-        found = workflow.judge(
-            changelog.items,
-            status=status,
-            before=text_of(question.before.get("status")),
-            to=text_of(question.args.get("to")),
-            our_marker=question.marker,
-            our_account=text_of(question.allocated.get("account_id")),
-        )
-        return found.model_copy(update={"reference": key, "effect": {**found.effect, "key": key}})
 
     def undo(self, call: Call) -> Receipt:
-        """The reverse transition, if the workflow has one and nobody has moved the issue since."""
-        before, to = text_of(call.before.get("status")), text_of(call.args.get("to"))
+        """One step of the way back, unless somebody has moved the issue since; most ways back are one step long.
+
+        A step that does not arrive leaves the effect `applied`: the next attempt takes the next step.
+        """
+        before, held = text_of(call.before.get("status")), map_of(call.before.get("fields"))
+        known = {name: value for name, value in held.items() if value is not None}
         with look_before_sending():
-            now = self._status(call)
-            if not workflow.same(now, to):
-                raise Refused(f"the status is `{now}`, not `{to}` as this run left it", code="diverged")
-            way = _way_back(self._ways(call), before)
-        self._move(call, way.id, {}, marker.history(call.undo_marker, undo_of=call.marker))
-        return Done(reference=call.reference, after={"status": before})
+            issue = issues.read(self._jira, call, ["status", "issuetype"])
+            seen = self._seen(call, issue)
+            if seen.seen != "applied":
+                raise Refused(seen.detail or f"the status is `{_status(issue)}` again", code="diverged")
+            issuetype = text_of(map_of(issue.fields.get("issuetype")).get("name"))
+            way = wayback.first_step(self._jira, call, issuetype, before, known)
+        given = {name: held[name] for name in way.screen if name in held and self._gives_back(call, way, name)}
+        metadata = marker.history(call.undo_marker, undo_of=call.marker)
+        self._move(call, {"historyMetadata": metadata, "transition": {"id": way.id}}, given, {})
+        return Done(reference=call.reference, after={"status": way.to})
 
     def verify_undone(self, question: Question) -> Observation:
-        """The status alone: whoever moved it, the before-image stands again or it does not."""
-        before, to = text_of(question.before.get("status")), text_of(question.args.get("to"))
+        """The before-image stands again, whoever moved it: the status, and every field that the screen had set."""
+        before, held = text_of(question.before.get("status")), map_of(question.before.get("fields"))
+        given = [name for name in map_of(question.args.get("fields")) if name in held]
         try:
-            status = self._status(question)
+            issue = issues.read(self._jira, question, ["status", *given])
         except Unreadable as unreadable:
             return Observation(seen="inconclusive", detail=str(unreadable))
-        seen = "absent" if workflow.same(status, before) else "applied" if workflow.same(status, to) else "diverged"
-        return Observation.model_validate({"seen": seen, "state": {"status": status, "moved": "ours"}})
+        if not workflow.same(_status(issue), before):
+            return self._seen(question, issue)
+        state: JsonMap = {"status": _status(issue), "moved": "ours"}
+        left = [name for name in given if name_of(issue.fields.get(name)) != name_of(held[name])]
+        if left:
+            detail = f"the status is back, but `{', '.join(left)}` is not as it was"
+            return Observation(seen="diverged", state=state, detail=detail)
+        return Observation(seen="absent", state=state)
 
-    def _status(self, question: Question) -> str:
-        key = text_of(question.args.get("key"))
-        issue = self._jira.must_read(question, f"issue/{key}", {"fields": "status"})
-        status = text_of(map_of(map_of(issue.get("fields")).get("status")).get("name"))
-        if not status:
-            raise Unreadable(f"issue `{key}` shows no status", code="not_jira")
-        return status
+    def _seen(self, question: Question, issue: Issue) -> Observation:
+        account = issues.our_account(self._jira, question)
+        found = workflow.judge(
+            history.hands(issue.entries, _MOVED, our_marker=question.marker, account=account),
+            status=_status(issue),
+            before=text_of(question.before.get("status")),
+            to=text_of(question.args.get("to")),
+        )
+        return found.model_copy(update={"reference": issue.key, "effect": {**found.effect, "key": issue.key}})
 
-    def _ways(self, question: Question) -> tuple[workflow.Way, ...]:
-        key = text_of(question.args.get("key"))
-        path = f"issue/{key}/transitions"
-        return workflow.ways(self._jira.must_read(question, path, {"expand": "transitions.fields"}))
+    def _gives_back(self, call: Call, way: workflow.Way, name: str) -> bool:
+        """What the way back must be given, and what the way there had set."""
+        return name in way.required or name in map_of(call.args.get("fields"))
 
-    def _move(self, call: Call, transition_id: str, fields: JsonMap, history: JsonMap) -> None:
-        body: JsonMap = {"transition": {"id": transition_id}, "historyMetadata": history}
+    def _move(self, call: Call, body: JsonMap, fields: JsonMap, update: JsonMap) -> None:
         if fields:
-            body["fields"] = fields
+            body = {**body, "fields": fields}
+        if update:
+            body = {**body, "update": update}
         self._jira.write(call, "POST", f"issue/{text_of(call.args.get('key'))}/transitions", body)
 
 
-def _way_back(available: tuple[workflow.Way, ...], before: str) -> workflow.Way:
-    """A reverse transition that asks for nothing. Raises `Refused`: the workflow may not have one."""
-    for way in available:
-        if workflow.same(way.to, before) and not way.required:
-            return way
-    raise Refused(f"the workflow has no transition back to `{before}`", code="no_reverse_transition")
+def _status(issue: Issue) -> str:
+    """Raises `Unreadable`."""
+    status = text_of(map_of(issue.fields.get("status")).get("name"))
+    if not status:
+        raise Unreadable(f"issue `{issue.key}` shows no status", code="not_jira")
+    return status

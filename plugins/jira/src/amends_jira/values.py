@@ -38,3 +38,26 @@ def created_seconds(entity: Mapping[str, Json]) -> float | None:
     except ValueError:
         return None
     return moment.timestamp() if moment.tzinfo is not None else None
+
+
+def name_of(value: Json) -> Json:
+    """What identifies a field's value: an object's id or name, each of a list, anything else as it is."""
+    if isinstance(value, list):
+        return [name_of(item) for item in value]
+    return value[_naming(value)] if isinstance(value, dict) and _naming(value) else value
+
+
+def settable(value: Json) -> Json:
+    """A field's value as it was read, in the form in which it can be set again."""
+    if isinstance(value, list):
+        return [settable(item) for item in value]
+    return {_naming(value): value[_naming(value)]} if isinstance(value, dict) and _naming(value) else value
+
+
+def _naming(value: JsonMap) -> str:
+    return next((name for name in ("accountId", "id", "name", "key", "value") if name in value), "")
+
+
+def texts_of(value: Json) -> list[str]:
+    """The texts of a list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""The contracts of the Jira capabilities: what people see, what can be taken back, and how it is found again."""
+"""Contracts of what makes something new: found again by our mark, taken back by deleting it."""
 
 from __future__ import annotations
 
@@ -17,59 +17,24 @@ from amends.spi import (
     Retry,
     Signal,
 )
+from amends_jira.contracts.shared import KEY, PERSON, by_id, listing, readers, release
 from amends_jira.options import JiraOptions
-
-KEY = r"[A-Z][A-Z0-9_]*-[1-9][0-9]*"
-_PERSON = Alternative(name="person", undo="escalate")
-
-
-def transition(options: JiraOptions) -> Contract:
-    """`jira.transition`: irreversible unless the site declares that nobody outside hears of it."""
-    reversible = options.transition == "compensatable"
-    return Contract(
-        capability="jira.transition",
-        summary="moves an issue to another status",
-        effect=Effect(kind="issue_status", system="jira", resource="issue:{key}", changes="sets"),
-        readers=_readers(options, "the issue, its watchers' mail, and whatever its webhooks tell"),
-        undo_cost="the reverse transition, where the workflow has one; webhooks and mail have gone out",
-        reversibility="compensatable" if reversible else "irreversible",
-        identity=Identity(fields=("key",), cardinality="many", value_fields=("to",)),
-        keying=Keying(kind="probeable"),
-        confirm="probe",
-        probe=_by_id(options),
-        reference=Reference(field="key", pattern=KEY),
-        restores_before_image=True,
-        compensation=(
-            Alternative(name="reverse", when={"moved": ("ours",)}, retry=Retry(attempts=3, settle_seconds=1.0)),
-            _PERSON,
-        ),
-        signal=Signal(
-            visible_to="everybody who reads or watches the issue",
-            place="jira:{key}",
-            seen="issue {key} in status {to}",
-            reader_must="go by the status the issue shows now; if you acted on {to}, tell the owner",
-            comes_back="when the work is done again and checked, the issue moves again",
-        ),
-        release=None if reversible else _release(options),
-        limits=Limits(timeout_seconds=options.timeout_seconds),
-        escalation=EscalationRule(evidence_fields=("key", "to", "status")),
-        input={"key": "String", "project": "String", "to": "String", "customer_facing": "Bool"},
-    )
 
 
 def comment(options: JiraOptions) -> Contract:
-    """`jira.comment`: can be deleted, unless customers read it."""
+    """`jira.comment`: can be deleted while nobody has edited it, unless customers read it."""
     outside = options.customer_facing
     return Contract(
         capability="jira.comment",
         summary="writes a comment on an issue",
         effect=Effect(kind="comment", system="jira", resource="issue:{key}"),
-        readers=_readers(options, "the issue's comments, and its watchers' mail"),
+        readers=readers(options, "the issue's comments, and its watchers' mail"),
         undo_cost="the comment can be deleted; mail about it has gone out",
         reversibility="irreversible" if outside else "compensatable",
         identity=Identity(fields=("key",)),
         keying=Keying(kind="probeable"),
-        probe=_listing(options),
+        confirm="probe",
+        probe=listing(options),
         reference=Reference(field="comment", pattern=rf"{KEY}/[0-9]{{1,20}}"),
         compensation=(
             Alternative(
@@ -78,7 +43,7 @@ def comment(options: JiraOptions) -> Contract:
                 harmless_when_absent=True,
                 retry=Retry(attempts=3, settle_seconds=1.0),
             ),
-            _PERSON,
+            PERSON,
         ),
         signal=Signal(
             visible_to="everybody who reads or watches the issue",
@@ -87,7 +52,7 @@ def comment(options: JiraOptions) -> Contract:
             reader_must="do not act on that comment; if you already did, tell the owner",
             comes_back="if the work is done again, a new comment says so",
         ),
-        release=_release(options) if outside else None,
+        release=release(options) if outside else None,
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("key", "comment_id")),
         input={"key": "String", "project": "String", "customer_facing": "Bool"},
@@ -112,6 +77,7 @@ def create(options: JiraOptions) -> Contract:
         reversibility="compensatable" if told else "irreversible",
         identity=Identity(fields=("project", "issuetype")),
         keying=Keying(kind="probeable"),
+        confirm="probe",
         probe=ProbeRule(
             strength="search",
             schedule_seconds=(0.0, 2.0, 10.0, 30.0, 180.0, 600.0),
@@ -120,7 +86,7 @@ def create(options: JiraOptions) -> Contract:
             counts=True,
         ),
         reference=Reference(field="key", pattern=KEY),
-        compensation=(delete, _PERSON) if told else (_PERSON,),
+        compensation=(delete, PERSON) if told else (PERSON,),
         signal=Signal(
             visible_to="everybody who reads the project",
             place=f"person:{options.create_told}" if told else "jira:{key}",
@@ -136,35 +102,76 @@ def create(options: JiraOptions) -> Contract:
     )
 
 
-def assign(options: JiraOptions) -> Contract:
-    """`jira.assign`: sets a state; the former assignee is the before-image and can be put back."""
+def link(options: JiraOptions) -> Contract:
+    """`jira.link`: told by what it links, since it carries no marker; it did not stand before."""
     return Contract(
-        capability="jira.assign",
-        summary="assigns an issue to somebody",
-        effect=Effect(kind="issue_assignee", system="jira", resource="issue:{key}", changes="sets"),
-        readers=Readers(audience="team", where="the issue, and the mail to both assignees"),
-        undo_cost="the former assignee comes back; mail about it has gone out",
+        capability="jira.link",
+        summary="links two issues",
+        effect=Effect(kind="issue_link", system="jira", resource="issue:{key}"),
+        readers=Readers(audience="team", where="both issues, and their watchers' mail"),
+        undo_cost="the link is deleted; mail about it has gone out",
         reversibility="compensatable",
-        identity=Identity(fields=("key",), cardinality="many", value_fields=("account_id",)),
+        identity=Identity(fields=("key", "type", "target")),
         keying=Keying(kind="probeable"),
         confirm="probe",
-        probe=_by_id(options),
-        reference=Reference(field="key", pattern=KEY),
-        restores_before_image=True,
+        probe=listing(options),
+        reference=Reference(field="link", pattern=rf"{KEY}(/[0-9]{{1,20}})?"),
         compensation=(
-            Alternative(name="restore", when={"assignee": ("ours",)}, retry=Retry(settle_seconds=1.0)),
-            _PERSON,
+            Alternative(
+                name="delete",
+                when={"link": ("present",)},
+                harmless_when_absent=True,
+                retry=Retry(attempts=3, settle_seconds=1.0),
+            ),
+            PERSON,
         ),
         signal=Signal(
-            visible_to="everybody who reads or watches the issue",
+            visible_to="everybody who reads or watches the two issues",
             place="jira:{key}",
-            seen="issue {key} assigned to somebody else",
-            reader_must="go by the assignee the issue shows now",
-            comes_back="when the work is done again, the issue is assigned again",
+            seen="a link from issue {key} to {target}",
+            reader_must="do not plan by that link; if you already did, tell the owner",
+            comes_back="if the work is done again, the issues are linked again",
         ),
         limits=Limits(timeout_seconds=options.timeout_seconds),
-        escalation=EscalationRule(evidence_fields=("key", "account_id")),
-        input={"key": "String", "project": "String"},
+        escalation=EscalationRule(evidence_fields=("key", "type", "target")),
+        input={"key": "String", "project": "String", "type": "String", "target": "String"},
+    )
+
+
+def remote_link(options: JiraOptions) -> Contract:
+    """`jira.remote_link`: its global id is our marker, and an issue has one link of a global id at most."""
+    rule = by_id(options).model_copy(update={"strength": "list"})
+    return Contract(
+        capability="jira.remote_link",
+        summary="links an issue to a page elsewhere",
+        effect=Effect(kind="remote_link", system="jira", resource="issue:{key}"),
+        readers=Readers(audience="team", where="the issue's links"),
+        undo_cost="the link is deleted",
+        reversibility="compensatable",
+        identity=Identity(fields=("key", "url")),
+        keying=Keying(kind="probeable"),
+        confirm="probe",
+        probe=rule,
+        reference=Reference(field="global_id", pattern=rf"{KEY}/amends:[A-Za-z0-9_.:\-]{{1,100}}"),
+        compensation=(
+            Alternative(
+                name="delete",
+                when={"remote_link": ("ours",)},
+                harmless_when_absent=True,
+                retry=Retry(attempts=3, settle_seconds=1.0),
+            ),
+            PERSON,
+        ),
+        signal=Signal(
+            visible_to="everybody who reads the issue",
+            place="jira:{key}",
+            seen="a link from issue {key} to {url}",
+            reader_must="nothing",
+            comes_back="if the work is done again, the link is there again",
+        ),
+        limits=Limits(timeout_seconds=options.timeout_seconds),
+        escalation=EscalationRule(evidence_fields=("key", "url")),
+        input={"key": "String", "project": "String", "url": "String"},
     )
 
 
@@ -179,7 +186,8 @@ def correction(options: JiraOptions) -> Contract:
         reversibility="irreversible",
         identity=Identity(fields=("place",)),
         keying=Keying(kind="probeable"),
-        probe=_listing(options),
+        confirm="probe",
+        probe=listing(options),
         reference=Reference(field="comment", pattern=rf"{KEY}/[0-9]{{1,20}}"),
         signal=Signal(
             visible_to="everybody who reads or watches the issue",
@@ -191,33 +199,4 @@ def correction(options: JiraOptions) -> Contract:
         corrects=True,
         limits=Limits(timeout_seconds=options.timeout_seconds),
         escalation=EscalationRule(evidence_fields=("place",)),
-    )
-
-
-def _readers(options: JiraOptions, where: str) -> Readers:
-    if options.customer_facing:
-        return Readers(audience="customer", where=f"{where}; the client portal")
-    return Readers(audience="team", where=where)
-
-
-def _release(options: JiraOptions) -> Release:
-    return Release(mode="on_approval" if options.customer_facing else "on_success")
-
-
-def _by_id(options: JiraOptions) -> ProbeRule:
-    """The issue itself, by key."""
-    return ProbeRule(
-        strength="id",
-        deadline_seconds=options.probe_deadline_seconds,
-        absent_final_after_seconds=options.absent_final_after_seconds,
-    )
-
-
-def _listing(options: JiraOptions) -> ProbeRule:
-    """Every comment of the issue, filtered by our marker on our side."""
-    return ProbeRule(
-        strength="list",
-        deadline_seconds=options.probe_deadline_seconds,
-        absent_final_after_seconds=options.absent_final_after_seconds,
-        counts=True,
     )

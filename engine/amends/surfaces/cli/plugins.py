@@ -10,6 +10,7 @@ from amends.core.errors import ConfigError
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import output_option, settings_of
 from amends.surfaces.cli.exits import Exit
+from amends.surfaces.cli.plugins_new import new
 
 if TYPE_CHECKING:
     from amends.backends.plugin_host import Loaded
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def plugins() -> None:
-    """Installed adapters, and what is wrong with them."""
+    """Installed adapters, what is wrong with them, and a new one to start from."""
+
+
+plugins.add_command(new)
 
 
 @plugins.command("list")

@@ -30,6 +30,7 @@ from amends.testing.loopback.wire import HTML_TYPE, ApiError, Doc, Request, Resp
 
 _FEATURE = "/api/admin/projects/{project}/features/{feature}"
 _ENVIRONMENT = _FEATURE + "/environments/{environment}"
+_NO_ENDPOINT = "no such endpoint "  # how every loopback system hears of it
 _SYNTAX_PAGE = "<html><head><title>SyntaxError: the body is not valid JSON</title></head></html>"
 _NAMES = {
     "unauthorized": "AuthenticationRequired",
@@ -97,10 +98,13 @@ class Unleash(System):
         """`{"name", "message", "details"}`; a body that is no JSON gets a page."""
         if error.code == "malformed_body":
             return Response(400, _SYNTAX_PAGE, error.headers, HTML_TYPE)
+        message = error.message
+        if message.startswith(_NO_ENDPOINT):
+            message = f"The path you were looking for ({message.rpartition(' ')[2]}) is not available."
         body: Doc = {
             "name": _NAMES.get(error.code, error.code),
-            "message": error.message,
-            "details": [{"message": error.message}],
+            "message": message,
+            "details": [{"message": message}],
         }
         return Response(error.status, body, error.headers)
 

@@ -115,8 +115,8 @@ def _delete(unit: Unit, request: Request) -> Response:
     unit.objects.remove(STRATEGIES, doc["id"])
     unit.effects.removed("strategy", doc["id"], _place(doc))
     environment = doc["environment"]
-    record_event(unit, "feature-strategy-remove", feature, environment=environment, before=strategy_view(doc))
     _switch_off_without_strategies(unit, feature, environment)
+    record_event(unit, "feature-strategy-remove", feature, environment=environment, before=strategy_view(doc))
     return Response(200)
 
 

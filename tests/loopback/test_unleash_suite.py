@@ -35,8 +35,3 @@ def server():
 def test_the_loopback_holds(server, case):
     """Each case of the suite, over a real socket."""
     case(server.url, "*:*.unleash-admin")
-
-
-def test_every_difference_says_why_it_does_not_matter():
-    """A difference without a reason would be a gap."""
-    assert all(what and why for what, why in SUITE.DIFFERENCES)

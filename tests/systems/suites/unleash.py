@@ -1,8 +1,8 @@
 """What the flags adapter relies on in Unleash's admin API, asked over plain HTTP of whichever server is given.
 
 Every function of `CASES` takes a server's address and an admin token, and asserts what 8.2.0 answers; it makes flags of
-its own names and needs nothing beforehand, so that it runs on a shared server. The same functions hold the loopback
-system to the product: `DIFFERENCES` names what it does not imitate, and why that does not matter.
+its own names and needs nothing beforehand, so that it runs on a shared server. `problems(system, base_url, token)` asks
+them all. The same functions hold the loopback system to the product; what it does not imitate is named, with the reason.
 
     python tests/systems/suites/unleash.py http://127.0.0.1:4242 '*:*.admin-token'
 """
@@ -18,15 +18,19 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from amends.testing.differences import Behaviour, Difference, Site
+from amends.testing.differences import problems as compared
+
 Case: TypeAlias = Callable[[str, str], None]
 
 VERSION = "8.2.0"
 TIMEOUT_SECONDS = 10.0
 
-DIFFERENCES: tuple[tuple[str, str], ...] = (
+DIFFERENCES: tuple[Difference, ...] = ()  # every behaviour that is asked for, both have
+
+NOT_IMITATED: tuple[tuple[str, str], ...] = (
     (
-        "some answers of the product have more fields: `createdBy`, `collaborators`, `lifecycle` of a feature; `label`,"
-        " `summary`, `groupId` of an event; `usedInProjects` of a segment; `id` of some errors",
+        "some answers of the product have more fields, such as `createdBy` of a feature or `summary` of an event",
         "nothing of ours reads them",
     ),
     (
@@ -40,7 +44,7 @@ DIFFERENCES: tuple[tuple[str, str], ...] = (
     ),
     (
         "the loopback has an environment `staging`; a fresh product has `development` and `production`",
-        "cases ask which there are",
+        "the behaviours ask which there are",
     ),
     (
         "the loopback's client tokens are not registered: any token that names an environment may read",
@@ -458,7 +462,7 @@ def variants_belong_to_strategies(base_url: str, token: str) -> None:
     server.create()
     made = server.add(title="t", parameters={"rollout": "40"})
     address = f"{server.there}/strategies/{made['id']}"
-    blue = {"name": "blue", "weight": 300, "weightType": "fix", "stickiness": "default"}
+    blue: dict[str, Any] = {"name": "blue", "weight": 300, "weightType": "fix", "stickiness": "default"}
     blue["payload"] = {"type": "string", "value": "#00f"}
     red = {"name": "red", "weight": 700, "weightType": "variable", "stickiness": "default"}
     patched = server.ask("PATCH", address, [{"op": "replace", "path": "/variants", "value": [blue, red]}])
@@ -566,18 +570,21 @@ CASES: tuple[Case, ...] = (
 )
 
 
-def _main(base_url: str, token: str) -> int:
-    failed = 0
-    for case in CASES:
-        try:
-            case(base_url, token)
-        except AssertionError as error:
-            failed += 1
-            line = error.__traceback__.tb_next.tb_lineno if error.__traceback__ and error.__traceback__.tb_next else 0
-            sys.stdout.write(f"FAILED {case.__name__}, line {line}: {error}\n")
-    sys.stdout.write(f"{len(CASES) - failed} of {len(CASES)} cases hold\n")
-    return 1 if failed else 0
+def problems(system: str, base_url: str, token: str) -> list[str]:
+    """What is not as this page says of `system` (`loopback` or `unleash`); empty if all is."""
+    behaviours = [_behaviour(case) for case in CASES]
+    return compared(behaviours, DIFFERENCES, system=system, site=Site(base_url, token))
+
+
+def _behaviour(case: Case) -> Behaviour:
+    def asked(site: Site) -> None:
+        case(site.base_url, site.token)
+
+    asked.__name__ = case.__name__
+    return asked
 
 
 if __name__ == "__main__":
-    sys.exit(_main(*sys.argv[1:3]))
+    found = problems("unleash", *sys.argv[1:3])
+    sys.stdout.write("".join(f"{line}\n" for line in [*found, f"{len(CASES) - len(found)} of {len(CASES)} hold"]))
+    sys.exit(1 if found else 0)

@@ -156,6 +156,11 @@ def test_an_ephemeral_message_is_in_no_history(workspace):
         ("conversations.history", {"channel": CHANNEL, "cursor": "%"}, "invalid_cursor"),
         ("users.info", {"user": "U0NOBODY"}, "user_not_found"),
         ("users.lookupByEmail", {"email": "x@example.test"}, "users_not_found"),
+        ("reactions.add", {"channel": CHANNEL, "timestamp": "1.2", "name": "eyes"}, "message_not_found"),
+        ("files.getUploadURLExternal", {"filename": "", "length": "2"}, "invalid_arguments"),
+        ("files.completeUploadExternal", {"files": []}, "invalid_arguments"),
+        ("files.info", {"file": "F0NONE"}, "file_not_found"),
+        ("files.delete", {"file": "F0NONE"}, "file_not_found"),
         ("chat.unheardOf", {}, "unknown_method"),
     ],
 )
@@ -189,6 +194,54 @@ def test_a_deleted_message_can_still_be_shown(workspace):
     workspace.system.arm("lie_reads", path="/api/conversations.history", says="present")
     seen = [len(call(workspace, "conversations.history", channel=CHANNEL)["messages"]) for _ in range(2)]
     assert seen == [1, 0]
+
+
+def upload(workspace, content=b"\x00\xff", **more):
+    reserved = call(workspace, "files.getUploadURLExternal", filename="t.bin", length=str(len(content)))
+    path = reserved["upload_url"].removeprefix(workspace.system.url)
+    bare = type(workspace)(workspace.system, "")
+    sent = bare("POST", path, content, headers={"Content-Type": "application/octet-stream"})
+    assert (sent.status, sent.raw) == (200, f"OK - {len(content)}".encode())
+    files = [{"id": reserved["file_id"], "title": "table"}]
+    return call(workspace, "files.completeUploadExternal", files=files, **more)
+
+
+def test_a_file_is_an_effect_once_it_is_completed(workspace):
+    """Reserving and sending bytes is none; completing shows it in the channel, deleting takes both away."""
+    (file,) = upload(workspace, channel_id=CHANNEL)["files"]
+    assert workspace.system.counts() == {"file": {"present": 1}}
+    (message,) = call(workspace, "conversations.history", channel=CHANNEL)["messages"]
+    assert message["ts"] == file["shares"]["public"][CHANNEL][0]["ts"]
+    assert call(workspace, "files.delete", file=file["id"])["ok"]
+    assert call(workspace, "files.info", file=file["id"])["error"] == "file_not_found"
+    assert call(workspace, "conversations.history", channel=CHANNEL)["messages"] == []
+    assert workspace.system.counts() == {"file": {"removed": 1}}
+
+
+def test_a_file_can_be_made_and_never_shown(workspace):
+    """As the product does now and then, after it has said ok."""
+    workspace.system.configure(share_files=False)
+    (file,) = upload(workspace, channel_id=CHANNEL)["files"]
+    assert file["shares"] == {}
+    assert call(workspace, "conversations.history", channel=CHANNEL)["messages"] == []
+
+
+def test_files_are_listed_in_pages(workspace):
+    """With a count of pages, not a cursor."""
+    made = [upload(workspace)["files"][0]["id"] for _ in range(3)]
+    listed = [call(workspace, "files.list", count=2, page=page) for page in (1, 2)]
+    assert [[file["id"] for file in page["files"]] for page in listed] == [made[:0:-1], made[:1]]
+    assert listed[0]["paging"] == {"count": 2, "total": 3, "page": 1, "pages": 2}
+
+
+def test_what_was_not_uploaded_cannot_be_completed(workspace):
+    """Nor deleted by somebody whose file it is not."""
+    reserved = call(workspace, "files.getUploadURLExternal", filename="t.bin", length="2")
+    files = [{"id": reserved["file_id"]}]
+    assert call(workspace, "files.completeUploadExternal", files=files)["error"] == "file_not_found"
+    workspace.system.configure(can_delete=False)
+    (file,) = upload(workspace)["files"]
+    assert call(workspace, "files.delete", file=file["id"])["error"] == "cant_delete_file"
 
 
 @pytest.mark.parametrize(("credential", "error"), [("", "not_authed"), ("Bearer xoxb-wrong", "invalid_auth")])

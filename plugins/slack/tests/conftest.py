@@ -14,6 +14,7 @@ from amends.testing.loopback.handle import LoopbackSystem
 from amends_slack.client import Slack
 from amends_slack.correctors import PersonNote, ThreadCorrection
 from amends_slack.edits import Delete, Update
+from amends_slack.ephemeral import Ephemeral
 from amends_slack.messages import Post, Reply
 from amends_slack.options import SlackOptions
 from amends_slack.schedule import Schedule
@@ -25,6 +26,7 @@ KINDS: dict[str, type[Any]] = {
     "update": Update,
     "delete": Delete,
     "schedule": Schedule,
+    "ephemeral": Ephemeral,
     "correction": ThreadCorrection,
     "note": PersonNote,
 }
@@ -72,7 +74,7 @@ class Workspace:
     def done(self, capability: Capability, call: Call) -> Call:
         """Make the call and return it with what was recorded of it."""
         receipt = capability.do(call)
-        return replace(call, effect=receipt.effect, reference=receipt.reference)
+        return replace(call, effect=receipt.effect, reference=receipt.reference, after=receipt.after)
 
     def undo(self, capability: Capability, call: Call, rung: str = "") -> Observation:
         """Undo by one rung, then read again."""

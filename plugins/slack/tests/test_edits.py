@@ -67,6 +67,36 @@ def test_a_later_edit_is_not_overwritten(workspace, own):
     assert workspace.messages()[0]["text"] == "status: amber"
 
 
+def test_an_edit_that_kept_our_mark_is_not_overwritten_either(workspace, own):
+    """An edit without metadata leaves the mark where it is: the text tells."""
+    update, call = update_call(workspace, own)
+    done = workspace.done(update, call)
+    later = {"channel": CHANNEL, "ts": own, "text": "status: amber"}
+    workspace.system.foreign("POST", "/api/chat.update", later, account="U0AGENT")
+    assert update.probe(done).seen == "diverged"
+    with pytest.raises(Refused):
+        update.undo(done)
+    assert workspace.messages()[0]["text"] == "status: amber"
+
+
+def test_an_update_that_said_ok_and_did_nothing_is_seen(workspace, own):
+    """Success is what the message says, not what the answer says."""
+    update, call = update_call(workspace, own)
+    workspace.system.arm("answer_without_commit", path="/api/chat.update")
+    done = workspace.done(update, call)
+    assert update.contract.confirm == "probe"
+    assert update.probe(done).seen == "absent"
+
+
+def test_an_ok_about_another_message_is_unknown(workspace, own):
+    """A repeated answer names another ts."""
+    update, call = update_call(workspace, own)
+    body = {"ok": True, "channel": CHANNEL, "ts": "1.000001", "text": "x"}
+    workspace.system.arm("answer_without_commit", path="/api/chat.update", status=200, body=body)
+    with pytest.raises(Ambiguous):
+        update.do(call)
+
+
 def test_a_look_that_fails_before_the_undo_means_not_sent(workspace, own):
     """The undo may be tried again: nothing left."""
     update, call = update_call(workspace, own)
@@ -146,6 +176,33 @@ def test_two_lookalikes_are_inconclusive(workspace):
     workspace.system.arm("make_two", path="/api/chat.scheduleMessage")
     schedule.do(call)
     assert schedule.probe(call).seen == "inconclusive"
+
+
+def test_a_twin_of_a_scheduled_message_is_not_overlooked(workspace):
+    """Its id is known, and yet another one was made like it in the same moment: a person looks."""
+    schedule, call = schedule_call(workspace)
+    workspace.system.arm("make_two", path="/api/chat.scheduleMessage")
+    assert schedule.probe(workspace.done(schedule, call)).seen == "inconclusive"
+
+
+def test_an_equal_message_that_was_scheduled_later_is_no_twin(workspace):
+    """Two intended equal calls are two messages."""
+    schedule, call = schedule_call(workspace)
+    done = workspace.done(schedule, call)
+    workspace.system.configure(clock_skew_s=120.0)
+    workspace.done(schedule, workspace.prepared(schedule, workspace.call(dict(call.args), marker="act-2")))
+    assert schedule.probe(done).seen == "applied"
+
+
+def test_two_messages_that_fired_are_many(workspace):
+    """Now they bear our mark, and can be counted."""
+    schedule, call = schedule_call(workspace)
+    workspace.system.arm("make_two", path="/api/chat.scheduleMessage")
+    schedule.do(call)
+    workspace.system.configure(clock_skew_s=10_000.0)
+    seen = schedule.probe(call)
+    assert (seen.seen, seen.state) == ("many", {"scheduled": "fired"})
+    assert len(seen.twins) == 2
 
 
 def test_a_scheduled_message_that_fired_is_found_by_its_mark_and_cannot_be_unscheduled(workspace):

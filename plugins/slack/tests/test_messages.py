@@ -261,3 +261,96 @@ def test_a_message_that_notifies_everybody_says_so_to_policy(workspace, text):
     """Declared, non-secret policy input."""
     prepared = workspace.capability("post").prepare(workspace.call({**POST, "text": text}))
     assert prepared.input == {"mentions_everyone": True}
+
+
+def rungs(capability, seen):
+    """The names of the rungs that fit what is seen, in their order."""
+    ladder = capability.contract.compensation
+    return [rung.name for rung in ladder if all(seen.state.get(name) in value for name, value in rung.when.items())]
+
+
+def test_a_message_that_nobody_answered_may_be_deleted(workspace):
+    """Our own reply in the thread is nobody's answer."""
+    post, reply = workspace.capability("post"), workspace.capability("reply")
+    done = workspace.done(post, workspace.call(POST))
+    root = str(done.effect["ts"])
+    workspace.done(reply, workspace.prepared(reply, workspace.call({**POST, "thread_ts": root}, marker="act-2")))
+    assert rungs(post, post.probe(done)) == ["delete", "withdraw", "thread_correction", "person"]
+
+
+def test_a_message_that_somebody_replied_to_is_marked_and_not_deleted(workspace):
+    """Its thread keeps its head, and whoever replied reads that it does not hold (S-01)."""
+    post = workspace.capability("post")
+    done = workspace.done(post, workspace.call(POST))
+    workspace.foreign_post("are you sure?", thread_ts=done.effect["ts"])
+    seen = post.probe(done)
+    assert seen.state["answered"] == "replies"
+    assert rungs(post, seen) == ["withdraw", "thread_correction", "person"]
+
+
+def test_a_reaction_shows_that_somebody_has_read_the_message(workspace):
+    """The same, without words."""
+    post = workspace.capability("post")
+    done = workspace.done(post, workspace.call(POST))
+    reaction = {"channel": CHANNEL, "timestamp": done.effect["ts"], "name": "eyes"}
+    workspace.system.foreign("POST", "/api/reactions.add", reaction, account="U0HUMAN")
+    assert post.probe(done).state["answered"] == "reactions"
+
+
+def test_a_reply_that_somebody_wrote_after_is_marked_and_not_deleted(workspace):
+    """What was written before it in the thread is no answer to it."""
+    root = workspace.foreign_post("root")
+    workspace.foreign_post("before", thread_ts=root)
+    reply = workspace.capability("reply")
+    done = workspace.done(reply, workspace.prepared(reply, workspace.call({**POST, "thread_ts": root})))
+    assert reply.probe(done).state["answered"] == "no"
+    workspace.foreign_post("after", thread_ts=root)
+    assert rungs(reply, reply.probe(done)) == ["withdraw", "thread_correction", "person"]
+
+
+def test_a_message_that_somebody_edited_since_is_left_alone(workspace):
+    """Our mark over another text: diverged, so nothing of theirs is overwritten or taken away (rule 18)."""
+    post = workspace.capability("post")
+    done = workspace.done(post, workspace.call(POST))
+    edit = {"channel": CHANNEL, "ts": done.effect["ts"], "text": "theirs"}
+    workspace.system.foreign("POST", "/api/chat.update", edit, account="U0AGENT")
+    seen = post.probe(done)
+    assert (seen.seen, seen.state) == ("diverged", {"message": "edited"})
+
+
+def test_a_reply_that_the_whole_channel_was_shown_is_diverged(workspace):
+    """It stands in its thread and at the top level: a person decides (S-03)."""
+    root = workspace.foreign_post("root")
+    reply = workspace.capability("reply")
+    call = workspace.prepared(reply, workspace.call({**POST, "thread_ts": root}))
+    loud = {**POST, "thread_ts": root, "reply_broadcast": True, "metadata": metadata(call.marker)}
+    workspace.system.foreign("POST", "/api/chat.postMessage", loud, account="U0AGENT")
+    seen = reply.probe(call)
+    assert (seen.seen, seen.state["thread"]) == ("diverged", "broadcast")
+
+
+def test_an_answer_that_shows_a_broadcast_is_not_a_success(workspace):
+    """Slack said ok, and everybody was told."""
+    root = workspace.foreign_post("root")
+    reply = workspace.capability("reply")
+    call = workspace.prepared(reply, workspace.call({**POST, "thread_ts": root}))
+    message = {"thread_ts": root, "subtype": "thread_broadcast", "metadata": metadata(call.marker)}
+    body = {"ok": True, "channel": CHANNEL, "ts": "9.000001", "message": message}
+    workspace.system.arm("error_after_commit", path="/api/chat.postMessage", status=200, form="json", body=body)
+    with pytest.raises(Ambiguous) as ambiguous:
+        reply.do(call)
+    assert ambiguous.value.code == "broadcast"
+
+
+def test_an_answer_that_a_gateway_repeats_is_no_success(workspace):
+    """It shows the message of another call: unknown, and the probe says that nothing landed."""
+    post = workspace.capability("post")
+    earlier = workspace.call(POST, marker="act-0")
+    done = workspace.done(post, earlier)
+    message = {"ts": done.effect["ts"], "text": POST["text"], "metadata": metadata("act-0")}
+    body = {"ok": True, "channel": CHANNEL, "ts": done.effect["ts"], "message": message}
+    workspace.system.arm("answer_without_commit", path="/api/chat.postMessage", status=200, body=body)
+    with pytest.raises(Ambiguous) as ambiguous:
+        post.do(workspace.call(POST))
+    assert ambiguous.value.code == "not_ours"
+    assert post.probe(workspace.call(POST)).seen == "absent"

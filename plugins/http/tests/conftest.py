@@ -23,7 +23,6 @@ TOKENS = {
     "env:OTHER": "other-token",
     "env:BAD": "nobody",
     "env:STRIPE": "sk_test_amends",
-    "env:SHOP": "shop-token",
 }
 
 
@@ -143,6 +142,12 @@ def driver(shelf: Shelf) -> Callable[..., Driver]:
         return Driver(shelf.capabilities[f"partner.{name}"], args, action)
 
     return make
+
+
+@pytest.fixture
+def tokens() -> dict[str, str]:
+    """What secret references resolve to."""
+    return TOKENS
 
 
 @pytest.fixture

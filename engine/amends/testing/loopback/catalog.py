@@ -8,6 +8,7 @@ from amends.testing.loopback.github import GitHub
 from amends.testing.loopback.jira import Jira
 from amends.testing.loopback.partner import Partner
 from amends.testing.loopback.portal import Portal
+from amends.testing.loopback.shop import Shop
 from amends.testing.loopback.slack import Slack
 from amends.testing.loopback.system import System
 from amends.testing.loopback.unleash import Unleash
@@ -17,6 +18,7 @@ SYSTEMS: dict[str, Callable[[], System]] = {
     "jira": Jira,
     "partner": Partner,
     "portal": Portal,
+    "shop": Shop,
     "slack": Slack,
     "unleash": Unleash,
 }

@@ -51,12 +51,15 @@ Action: TypeAlias = Callable[[Unit, Doc], Any]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An endpoint. `reads` says that it changes nothing, whatever its HTTP method."""
+    """An endpoint. `reads` says that it changes nothing, whatever its HTTP method; `accepts` tells apart what has one
+    address, such as the queries and mutations of GraphQL.
+    """
 
     method: str
     template: str
     handler: Handler
     reads: bool = False
+    accepts: Callable[[Request], bool] = lambda _request: True
 
 
 class System(ABC):
@@ -108,7 +111,7 @@ class Router:
         """The first matching route, and the request with its parameters filled in."""
         for pattern, route in self._routes:
             match = pattern.fullmatch(request.path) if route.method == request.method else None
-            if match is not None:
+            if match is not None and route.accepts(request):
                 params = {name: unquote(value) for name, value in match.groupdict().items()}
                 return route, replace(request, params=params)
         return None

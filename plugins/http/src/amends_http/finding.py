@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from amends.spi import Json, Observation, Question
-from amends.spi.http import HttpAnswer, HttpSender, Unreadable
+from amends.spi.http import HttpSender, Unreadable
 from amends_http.declaration import Declaration
 from amends_http.messages import Messages
 from amends_http.paging import items
 from amends_http.rules import ImageRule, ListRule, OperationRule, ReadRule
-from amends_http.template import BadValueError, MissingValueError, Scope, lookup, render, roots
+from amends_http.template import BadValueError, MissingValueError, Scope, lookup, render, roots, values_at
 from amends_http.verdicts import field_of, holds_any, owned, readable, state_of
 
 OPERATION = "operation"  # the key under which a 202's operation stands in the recorded effect
@@ -52,13 +52,12 @@ class Finder:
         document, headers = self._read(self._by_id(), question, scope)
         return self._image(self._image_rule(), document, headers)
 
-    def image_of(self, answer: HttpAnswer, scope: Scope) -> dict[str, Json]:
+    def image_of(self, document: Mapping[str, Json], headers: Mapping[str, str], scope: Scope) -> dict[str, Json]:
         """The after-image: what the answer says, and where it is silent what we asked for."""
         rule = self._image_rule()
-        document = answer.document()
         asked = self._asked(scope)
         fields = {name: lookup(document, name) if name in document else asked.get(name) for name in rule.fields}
-        return {EXISTS: True, **fields, **state_of(self._declaration, document, answer.headers)}
+        return {EXISTS: True, **fields, **state_of(self._declaration, document, headers)}
 
     def _look(self, question: Question, scope: Scope, *, counting: bool) -> Observation:
         if self._declaration.image is not None:
@@ -73,15 +72,17 @@ class Finder:
         find = self._declaration.find
         known = reference or (find.by_id is not None and not _names_reference(find.by_id))
         if find.listing is not None and (counting or find.by_id is None or not known):
-            observed = self._listed(question, scope, find.listing)
+            only = reference if find.by_id is None and not counting else ""
+            observed = self._listed(question, scope, find.listing, only)
             if observed.seen != "absent" or not known or find.by_id is None:
                 return _with_own(observed, reference)
         if find.by_id is not None and known:
             document, headers = self._read(find.by_id, question, {**scope, "reference": reference})
-            return self._judge([document] if document is not None else [], headers, reference)
+            return self._judge([document] if document is not None else [], headers, reference, reference)
         return Observation(seen="inconclusive", detail="there is no reference, and no list to look it up in")
 
-    def _listed(self, question: Question, scope: Scope, rule: ListRule) -> Observation:
+    def _listed(self, question: Question, scope: Scope, rule: ListRule, only: str) -> Observation:
+        """What the list shows of ours; `only`: of the one with this reference, where nothing reads it by itself."""
         wanted = render(dict(rule.match), scope)
         match = wanted if isinstance(wanted, dict) else {}
         if set(match) != set(rule.match) or not match:
@@ -89,14 +90,17 @@ class Finder:
         ours = [
             item
             for item in items(rule, question, scope, self._messages, self._sender)
-            if all(lookup(item, path) == value for path, value in match.items())
+            if all(value in values_at(item, path) for path, value in match.items())
+            and only in {"", self._reference(item)}
         ]
         if not ours and rule is self._declaration.find.by_search:
             return Observation(seen="inconclusive", detail="a search that finds nothing proves nothing")
-        return self._judge(ours, {}, "")
+        return self._judge(ours, {}, "", question.reference)
 
-    def _judge(self, documents: list[dict[str, Json]], headers: Mapping[str, str], reference: str) -> Observation:
-        """What the documents that bear our reference or marker say."""
+    def _judge(
+        self, documents: list[dict[str, Json]], headers: Mapping[str, str], reference: str, own: str
+    ) -> Observation:
+        """What the documents that bear our reference or marker say; `own` is the reference that we know."""
         foreign = [document for document in documents if not self._ours(document)]
         if foreign:
             return Observation(
@@ -106,6 +110,7 @@ class Finder:
         present = [document for document in documents if not find.present or holds_any(find.present, document)]
         gone = [document for document in documents if holds_any(find.gone, document)]
         present = [document for document in present if document not in gone]
+        present.sort(key=lambda document: self._reference(document) != own)  # of several, what is told is ours
         shown = (present or gone or documents or [{}])[0]
         state = state_of(self._declaration, shown, headers)
         found = self._reference(shown) or reference

@@ -27,7 +27,7 @@ from amends_http.finding import OPERATION, Finder
 from amends_http.messages import Messages
 from amends_http.rules import RequestRule
 from amends_http.template import BadValueError, MissingValueError, Scope, lookup
-from amends_http.verdicts import Meaning, field_of, own_statuses, owned, state_of, verdict
+from amends_http.verdicts import Meaning, document_of, field_of, own_statuses, owned, state_of, verdict
 
 # An undo that finds nothing has nothing left to do; the separate read after it decides (field case A-03).
 _GONE = frozenset({404, 410})
@@ -68,11 +68,11 @@ class PartnerOperation(Capability):
         meaning, answer = self._send(call, rule, scope)
         if meaning == "accepted":
             return self._accepted(rule, answer)
-        reference = self._reference(answer)
-        document = answer.document()
+        document = document_of(rule, answer)
+        reference = self._reference(answer, document)
         state = state_of(self._declaration, document, answer.headers)
         named = {name: lookup(document, path) for name, path in self._declaration.output.items()}
-        after = self._finder.image_of(answer, scope) if self._declaration.image is not None else {}
+        after = self._finder.image_of(document, answer.headers, scope) if self._declaration.image is not None else {}
         output: dict[str, Json] = {**({"reference": reference} if reference else {}), **state, **named}
         return Done(effect={**state, **named}, reference=reference, output=output, after=after)
 
@@ -98,7 +98,7 @@ class PartnerOperation(Capability):
             reference=call.reference or (observed.reference if observed else "") or None,
         )
         _, answer = self._send(call, rung.request, scope, gone=_GONE)
-        state = state_of(self._declaration, answer.document(), answer.headers)
+        state = state_of(self._declaration, document_of(rung.request, answer), answer.headers)
         return Done(effect=state, reference=call.reference, output=state)
 
     def _send(
@@ -136,10 +136,9 @@ class PartnerOperation(Capability):
             raise Ambiguous(detail, code="foreign_operation", status=answer.status) from None
         return Accepted(operation=address, effect={OPERATION: address})
 
-    def _reference(self, answer: HttpAnswer) -> str:
+    def _reference(self, answer: HttpAnswer, document: Mapping[str, Json]) -> str:
         """The provider's reference, if it is well-formed and what it names is ours. Raises `Ambiguous` otherwise."""
         rule = self._declaration.reference
-        document = answer.document()
         if not owned(self._declaration, document, self._values):
             raise Ambiguous(
                 f"{answer.request.name} answered with something of another account",

@@ -90,9 +90,10 @@ class MessageRule(Rule):
 
 
 class RequestRule(MessageRule):
-    """The one mutating request of a call."""
+    """The one mutating request of a call. `document` is where the thing stands in the answer's body."""
 
     method: Literal["POST", "PUT", "PATCH", "DELETE"] = "POST"
+    document: str = ""
     encoding: Literal["json", "form"] = "json"
     answers: Literal["json", "json_or_empty", "any"] = "json"
     success: SuccessRule = SuccessRule()
@@ -127,7 +128,8 @@ class NumberRule(Rule):
 
 
 class ListRule(MessageRule):
-    """A read of a list. `match` is checked on our side too: a server may ignore a filter it does not know.
+    """A read of a list. `match` is checked on our side too: a server may ignore a filter it does not know. A path with
+    `*` matches if any item on the way does.
 
     Paging: one of `cursor`, `number`, and `link` (`header:link`, or the field with the next page's address). `more`
     says that there is another page, `total` how many items there are on all pages; without either a counted list is

@@ -111,6 +111,15 @@ def spread(document: Json, path: str) -> list[Json] | None:
     return None if None in inner else [value for values in inner for value in values or []]
 
 
+def values_at(document: Json | Scope, path: str) -> list[Json]:
+    """Every value at a dotted path in which `*` goes through each item of a list; without one, the value there."""
+    if "*" not in path:
+        return [lookup(document, path)]
+    head, _, rest = path.partition(".*.")
+    items = lookup(document, head)
+    return [value for item in items for value in values_at(item, rest)] if isinstance(items, list) else []
+
+
 def _absent(template: Json, scope: Scope) -> bool:
     only = _ONLY.fullmatch(template) if isinstance(template, str) else None
     return only is not None and lookup(scope, only[1]) is None

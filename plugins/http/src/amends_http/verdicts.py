@@ -9,7 +9,7 @@ from amends.spi import Json, Refused
 from amends.spi.http import Ambiguous, HttpAnswer, Unreadable, judge
 from amends_http.declaration import Declaration
 from amends_http.rules import MessageRule, RefusalRule, RequestRule, States
-from amends_http.template import Scope, lookup, render
+from amends_http.template import Scope, lookup, render, values_at
 
 Meaning: TypeAlias = Literal["success", "accepted", "done"]
 
@@ -53,6 +53,12 @@ def readable(rule: MessageRule, answer: HttpAnswer) -> HttpAnswer:
     return answer
 
 
+def document_of(rule: RequestRule, answer: HttpAnswer) -> dict[str, Json]:
+    """The thing that the answer tells of."""
+    found = lookup(answer.document(), rule.document) if rule.document else answer.document()
+    return found if isinstance(found, dict) else {}
+
+
 def owned(declaration: Declaration, document: Mapping[str, Json], values: Mapping[str, str]) -> bool:
     """True if `document` is ours by the declared owner field, or if none is declared."""
     owner = declaration.owner
@@ -65,8 +71,8 @@ def own_statuses(rule: RequestRule) -> frozenset[int]:
 
 
 def holds(wanted: States, document: Mapping[str, Json]) -> bool:
-    """True if every named field of `document` has one of the wanted values."""
-    return all(lookup(document, path) in accepted for path, accepted in wanted.items())
+    """True if every named field of `document` has one of the wanted values. A path with `*` holds if any item does."""
+    return all(any(value in accepted for value in values_at(document, path)) for path, accepted in wanted.items())
 
 
 def holds_any(wanted: tuple[States, ...], document: Mapping[str, Json]) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from amends.spi import AdapterContext, Call, Done, Question
 from amends_git import contracts
 from amends_git.branches import CreateBranch, DeleteBranch, Tag
+from amends_git.checkout import CheckOut
 from amends_git.commit import CommitFiles
 from amends_git.merge import MergeBranch
 from amends_git.options import options_of
@@ -74,6 +75,7 @@ class Bench:
             "push": Push,
             "force_push": ForcePush,
             "merge": MergeBranch,
+            "checkout": CheckOut,
             "delete_branch": DeleteBranch,
             "tag": Tag,
             "revert": Revert,

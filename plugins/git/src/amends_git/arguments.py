@@ -96,6 +96,15 @@ class Merge(Arguments):
     message: Text | None = None
 
 
+class Checkout(Arguments):
+    """The checkout's worktree shows `target`, a branch of the checkout or a full commit id. `put_aside` allows that
+    uncommitted work leaves the worktree; it is kept and comes back with the undo.
+    """
+
+    target: RefName | CommitId
+    put_aside: bool = False
+
+
 class DeleteBranch(Arguments):
     """The branch to remove from the remote."""
 

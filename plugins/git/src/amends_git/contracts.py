@@ -10,12 +10,15 @@ from amends.spi import (
     Identity,
     Keying,
     Limits,
+    Outcome,
     ProbeRule,
     Readers,
     Reference,
     Signal,
 )
 from amends_git.options import GitOptions
+
+PARTS = ("files", "head")  # of a checkout
 
 _LIST_FINAL_SECONDS = 60.0
 _MACHINE = Readers(audience="machine", where="the repository")
@@ -100,6 +103,33 @@ def merge(options: GitOptions) -> Contract:
         undo_cost="the local branch goes back; if the merge was pushed, a revert against its first parent, after which "
         "the same commits can only come in again by reverting the revert",
         compensation=_LOCAL,
+    )
+
+
+def checkout(options: GitOptions) -> Contract:
+    """A later target is a later value. What the worktree held is kept as a commit before anything is changed."""
+    return _contract(
+        options,
+        capability="git.checkout",
+        summary="makes the checkout's worktree show another branch or commit, keeping uncommitted work aside",
+        effect=Effect(kind="worktree", system="git", resource="worktree:{repo}", changes="sets"),
+        readers=Readers(audience="machine", where="the checkout's folder"),
+        identity=Identity(fields=("repo",), cardinality="many", value_fields=("target",)),
+        restores_before_image=True,
+        undo_cost="none while nobody has worked in the worktree since; the former content stays under a backup ref",
+        compensation=(
+            Alternative(
+                name="restore",
+                when={"worktree": ("ours",)},
+                safe_when=(Outcome.SUCCEEDED, Outcome.UNKNOWN),
+                harmless_when_absent=True,
+            ),
+            _PERSON,
+        ),
+        parts=PARTS,
+        partial_inverse=True,
+        input={"repo": "String", "dirty": "Bool"},
+        escalation=EscalationRule(evidence_fields=("commit", "kept")),
     )
 
 

@@ -66,7 +66,7 @@ class LocalBranch(Capability, Generic[A]):
         with self._work(question, args) as work:
             _require_checkout(work)
             try:
-                _refuse_checked_out(work, args.branch)
+                refuse_checked_out(work, args.branch)
                 before = objects.read_git(work.git, work.checkout_dir, _ref(args))
                 parent = before or self._start(work, args)
                 work.bring(parent, history=True)
@@ -92,7 +92,7 @@ class LocalBranch(Capability, Generic[A]):
         with self._work(call, args) as work:
             try:
                 _require_checkout(work)
-                _refuse_checked_out(work, args.branch)
+                refuse_checked_out(work, args.branch)
                 work.bring(str(call.allocated["parent"]), history=True)
                 made = self.build(work, args, call.allocated)
                 if made != image.intended:
@@ -120,7 +120,7 @@ class LocalBranch(Capability, Generic[A]):
                 return push_revert(work, Image(image.ref, str(call.allocated["parent"]), image.intended), call)
             try:
                 _require_checkout(work)
-                _refuse_checked_out(work, args.branch)
+                refuse_checked_out(work, args.branch)
             except (GitFailed, TimeLimit, OSError) as error:
                 raise NotSent(f"the checkout cannot be read: {error}", code="no_checkout") from error
             _move_local(work, image.ref, new=image.before, old=image.intended, call=call)
@@ -150,7 +150,8 @@ def _require_checkout(work: Workspace) -> None:
         raise NotSent(f"there is no git repository at `{work.repository.checkout}`", code="no_checkout")
 
 
-def _refuse_checked_out(work: Workspace, branch: str) -> None:
+def refuse_checked_out(work: Workspace, branch: str) -> None:
+    """Raise `Refused` if a worktree shows the branch. Raises `GitFailed`."""
     listed = work.git.tell("worktree", "list", "--porcelain", git_dir=work.checkout_dir)
     if f"branch refs/heads/{branch}" in listed.splitlines():
         raise Refused(

@@ -8,6 +8,7 @@ from amends.spi import AdapterContext, PolicyContribution, Registry, hookimpl
 from amends.spi.http import HttpSender
 from amends_git import contracts
 from amends_git.branches import CreateBranch, DeleteBranch, Tag
+from amends_git.checkout import CheckOut
 from amends_git.commit import CommitFiles
 from amends_git.examine import examine
 from amends_git.github import GitHub
@@ -27,6 +28,7 @@ def amends_register_capabilities(context: AdapterContext, registry: Registry) ->
         CreateBranch(contracts.create_branch(options), options),
         CommitFiles(contracts.commit(options), options),
         MergeBranch(contracts.merge(options), options),
+        CheckOut(contracts.checkout(options), options),
         Push(contracts.push(options), options),
         ForcePush(contracts.force_push(options), options),
         DeleteBranch(contracts.delete_branch(options), options),

@@ -109,6 +109,15 @@ def workspace(
 
 def checkout_of(repository: Repository, git: Git) -> str:
     """The git directory that holds the checkout's objects and refs; empty if there is no checkout."""
+    return _asked(repository, git, "--git-common-dir")
+
+
+def git_folder(repository: Repository, git: Git) -> str:
+    """The git directory that holds this very worktree's index and HEAD; empty if there is no checkout."""
+    return _asked(repository, git, "--git-dir")
+
+
+def _asked(repository: Repository, git: Git, what: str) -> str:
     folder = Path(repository.checkout)
     if not repository.checkout or not folder.is_dir():
         return ""
@@ -116,5 +125,5 @@ def checkout_of(repository: Repository, git: Git) -> str:
     start = str(inner if inner.is_dir() else folder)
     if inner.is_file():  # a linked worktree or submodule: the file names the real place
         start = str((folder / inner.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve())
-    ended = git.ask("rev-parse", "--path-format=absolute", "--git-common-dir", git_dir=start)
+    ended = git.ask("rev-parse", "--path-format=absolute", what, git_dir=start)
     return ended.out.rstrip("\n") if ended.returncode == 0 else ""

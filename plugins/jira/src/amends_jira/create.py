@@ -92,6 +92,9 @@ class Create(Capability):
             return Observation(seen="inconclusive", detail=str(unreadable))
         if there == "not_there":
             return Observation(seen="absent", state={"issue": "gone"}, reference=known)
+        if there == "not_ours":
+            detail = f"`{known}` is there, but does not bear our marker"
+            return Observation(seen="inconclusive", reference=known, detail=detail)
         return Observation(seen="applied", state={"issue": "present"}, effect={"key": known}, reference=known)
 
     def _body(self, call: Call) -> JsonMap:

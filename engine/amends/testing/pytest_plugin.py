@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from amends.testing.conformance.matrix import AdapterMatrix
     from amends.testing.conformance.subject import Subject
 
+pytest.register_assert_rewrite("amends.testing.conformance")  # a failed test of the matrix shows its values
+
 _NOT_TRIED = "amends: not tried"
 _SUBJECT = "amends: subject"
 

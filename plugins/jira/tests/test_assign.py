@@ -105,3 +105,43 @@ def test_doctor_survives_a_system_that_is_not_there():
     """Nobody listens: a finding, not an exception."""
     (finding,) = examine(JiraOptions(base_url="http://127.0.0.1:9"), HttpSender(), lambda _: "t")
     assert finding.level == "problem"
+
+
+def test_an_assignment_bears_our_marker_and_names_people_as_the_product_does(each):
+    """Account ids on Cloud, user names on Data Center; null is nobody."""
+    for account_id in ("acc-maya", None):
+        assign, call = each.ready("assign", {"key": KEY, "account_id": account_id})
+        done = each.done(assign, call)
+        assert assign.probe(done).seen == "applied"
+        assert each.undo(assign, done).seen == "absent"
+    assert each.fields()["assignee"] == "acc-noor"
+    bodies = [row["body"] for row in each.system.requests("PUT")]
+    assert [next(iter(body)) for body in bodies] == ["historyMetadata"] * 4
+    assert bodies[0]["fields"] == {"assignee": {each.options.person_field: "acc-maya"}}
+    assert bodies[2]["fields"] == {"assignee": None}
+
+
+def test_an_assignment_like_ours_by_somebody_elses_hand_is_not_ours(each):
+    """The changelog says who: our request never arrived."""
+    assign, call = each.ready("assign", {"key": KEY, "account_id": "acc-maya"})
+    each.foreign("PUT", f"issue/{KEY}", {"fields": {"assignee": {each.options.person_field: "acc-maya"}}})
+    assert assign.probe(call).seen == "diverged"
+
+
+def test_our_assignment_that_somebody_took_back_is_not_absent(each):
+    """It landed, and its mail went out."""
+    assign, call = each.ready("assign", {"key": KEY, "account_id": "acc-maya"})
+    done = each.done(assign, call)
+    each.foreign("PUT", f"issue/{KEY}", {"fields": {"assignee": {each.options.person_field: "acc-noor"}}})
+    assert assign.probe(done).seen == "diverged"
+
+
+@pytest.mark.parametrize(("api", "cut"), [("cloud", "applied"), ("data_center", "inconclusive")])
+def test_a_changelog_that_is_cut_short_is_read_by_pages_or_is_no_evidence(site, api, cut):
+    """Cloud shows the newest entries and has pages; Data Center has none, so whose hand it was is not known."""
+    assign, call = ready(site)
+    done = site.done(assign, call)
+    fields = {"assignee": {"accountId": "acc-maya", "name": "acc-maya"}}
+    shown = {"key": KEY, "fields": fields, "changelog": {"total": 9, "histories": []}}
+    site.system.arm("refuse", method="GET", status=200, form="json", body=shown)
+    assert site.capability("assign", api=api).probe(done).seen == cut

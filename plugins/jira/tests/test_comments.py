@@ -137,3 +137,55 @@ def test_a_place_that_is_no_issue_is_refused(site, place):
     with pytest.raises(Refused):
         correction.do(site.call({"place": place, "text": "x"}))
     assert site.writes() == []
+
+
+def test_on_data_center_a_comment_is_plain_and_its_first_line_is_the_marker(each):
+    """On Cloud it is a document and the mark is hidden; either way it is first in the body and found again."""
+    comment = each.capability("comment")
+    call = each.call({"key": KEY, "text": "[~maya] see {code}"})
+    done = each.done(comment, call)
+    (sent,) = [row["body"] for row in each.system.requests("POST", f"{each.api}/issue/{KEY}/comment")]
+    if each.options.cloud:
+        assert next(iter(sent)) == "properties"
+    else:
+        assert sent == {"body": "amends:act-1\n\\[~maya] see \\{code}"}
+    assert comment.probe(call).reference == done.reference
+    assert each.undo(comment, done, "delete").seen == "absent"
+
+
+@pytest.mark.parametrize("where", ["property", "text"])
+def test_a_comment_that_somebody_edited_is_not_deleted(each, where):
+    """Their words are not ours to take: the probed state leads to a person, and the undo refuses by itself."""
+    comment = each.capability("comment", comment_marker=where)
+    done = each.done(comment, each.call(ARGS))
+    text = each.text("amends:act-1\nsomebody adds a word" if where == "text" else "somebody adds a word")
+    if where == "text" and each.options.cloud:
+        text["content"].insert(0, {"type": "paragraph", "content": [{"type": "text", "text": "amends:act-1"}]})
+    path = f"issue/{KEY}/comment/{done.effect['comment_id']}"
+    assert each.foreign("PUT", path, {"body": text})["status"] == 200
+    seen = comment.probe(done)
+    assert (seen.seen, seen.state) == ("applied", {"comment": "edited"})
+    with pytest.raises(Refused) as refused:
+        comment.undo(done)
+    assert refused.value.code == "diverged"
+    assert each.system.count("comment") == 1
+
+
+def test_an_answer_that_names_somebody_elses_comment_is_no_success(each):
+    """A gateway replayed an earlier answer and sent nothing on: that comment does not bear our marker."""
+    comment = each.capability("comment")
+    theirs = each.foreign("POST", f"issue/{KEY}/comment", {"body": each.text("theirs")})["body"]
+    each.system.arm("answer_without_commit", method="POST", status=201, body={"id": theirs["id"]})
+    done = each.done(comment, each.call(ARGS))
+    assert done.effect["comment_id"] == theirs["id"]
+    assert comment.probe(done).seen != "applied"
+    assert comment.contract.confirm == "probe"
+
+
+def test_a_comment_that_is_gone_already_is_not_deleted_again(each):
+    """Nothing is sent, and the separate read says gone."""
+    comment = each.capability("comment")
+    done = each.done(comment, each.call(ARGS))
+    each.foreign("DELETE", f"issue/{KEY}/comment/{done.effect['comment_id']}")
+    assert each.undo(comment, done, "delete").seen == "absent"
+    assert [line.split(" ")[0] for line in each.writes()] == ["POST"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -145,3 +146,83 @@ def test_a_delete_whose_answer_was_lost_is_found_gone(site):
     with pytest.raises(Ambiguous):
         create.undo(done)
     assert create.verify_undone(done).seen == "absent"
+
+
+def test_on_data_center_the_marker_is_a_label_and_text_is_plain(each):
+    """On Cloud it is a hidden property; either way first in the body, and labels that were asked for stay."""
+    create = each.capability("create")
+    args = {**ARGS, "description": "see [x]", "fields": {"labels": ["asked"]}}
+    done = each.done(create, each.call(args))
+    (issue,) = [item for item in each.system.objects("issues") if item["key"] == done.reference]
+    if each.options.cloud:
+        assert issue["fields"]["labels"] == ["asked"]
+    else:
+        assert issue["fields"]["labels"] == ["amends-act-1", "asked"]
+        assert issue["fields"]["description"] == "see \\[x]"
+    assert [row["marker"] for row in each.system.effects("issue")] == ["act-1"]
+    assert create.probe(done).seen == "applied"
+
+
+def test_an_issue_whose_answer_was_lost_is_found_on_either_product(each):
+    """By property or by label, and not another one."""
+    create = each.capability("create")
+    each.done(create, each.call(ARGS, marker="other"))
+    each.system.arm("drop_after_commit")
+    call = each.call(ARGS)
+    with pytest.raises(Ambiguous):
+        create.do(call)
+    seen = create.probe(call)
+    assert (seen.seen, seen.state) == ("applied", {"issue": "untouched"})
+    assert each.undo(create, replace(call, reference=seen.reference), "delete").seen == "absent"
+
+
+def test_a_search_hit_that_does_not_bear_our_marker_does_not_count(each):
+    """A server that ignores a clause answers with every issue."""
+    each.system.control("seed_issue", key="BILL-40", summary="another", labels=["amends-else"])
+    hit = {"key": "BILL-40", "id": "1", "fields": {"labels": ["amends-else"]}, "properties": {}}
+    each.system.arm("refuse", method="*", path="*/search*", status=200, form="json", body={"total": 1, "issues": [hit]})
+    assert each.capability("create").probe(each.call(ARGS)).seen == "absent"
+
+
+def test_an_answer_that_names_somebody_elses_issue_is_no_success(each):
+    """A gateway replayed an earlier answer: that issue is there and not ours, so it stays unknown and untouched."""
+    create = each.capability("create")
+    each.system.arm("answer_without_commit", status=201, body={"id": "1", "key": "BILL-7"})
+    done = each.done(create, each.call(ARGS))
+    seen = create.probe(done)
+    assert (seen.seen, "marker" in seen.detail) == ("inconclusive", True)
+    assert create.contract.confirm == "probe"
+    with pytest.raises(Refused) as refused:
+        create.undo(done)
+    assert refused.value.code == "foreign_reference"
+    assert create.verify_undone(done).seen == "inconclusive"
+
+
+def test_an_issue_that_was_seen_and_is_gone_is_absent_while_its_project_is_visible(each):
+    """Somebody deleted it: nothing is left to undo. Before it was ever seen, a 404 may only be late (P-06)."""
+    create = each.capability("create")
+    done = each.done(create, each.call(ARGS))
+    seen = create.probe(done)
+    each.foreign("DELETE", f"issue/{done.reference}")
+    assert create.probe(done).seen == "inconclusive"
+    known = replace(done, after=seen.state)
+    assert create.probe(known).seen == "absent"
+    each.system.configure(projects=[])
+    assert create.probe(known).seen == "inconclusive"
+
+
+def test_an_issue_with_a_change_is_not_deleted(each):
+    """A label by a colleague is work, too."""
+    create = each.capability("create")
+    done = each.done(create, each.call(ARGS))
+    each.foreign("PUT", f"issue/{done.reference}", {"update": {"labels": [{"add": "theirs"}]}})
+    assert create.probe(done).state == {"issue": "worked_on"}
+
+
+def test_the_search_stops_where_issues_are_older_than_the_call(site):
+    """Newest first: a large project is not read to its end."""
+    for number in range(100, 300):
+        site.system.control("seed_issue", key=f"BILL-{number}", summary="old")
+    later = int((time.time() + 3600) * 1_000_000)
+    assert site.capability("create").probe(site.call(ARGS, sent_at_us=later)).seen == "absent"
+    assert len(site.system.requests("POST", "/rest/api/3/search/jql")) == 1

@@ -33,21 +33,24 @@ def first_step(jira: Jira, question: Question, issuetype: str, before: str, know
 
     Raises `Refused` if there is none within the limits, `Unreadable` if the search cannot be made.
     """
-    key = text_of(question.args.get("key"))
-    here = ways_of(jira, question, key)
+    here = ways_of(jira, question, text_of(question.args.get("key")))
     paths = [_Path(way, way.to, 1) for way in here if _is_open(way, known)]
     reached = {path.end.casefold() for path in paths}
+    direct = [path.first for path in paths if same(path.end, before)]
+    if direct:
+        return direct[0]
     asked = 0
     for path in paths:  # grows while it is walked: breadth first, so that the first to arrive is the shortest
-        if same(path.end, before):
-            return path.first
         if path.steps >= jira.options.way_back_steps or asked >= MOST_STATUSES:
-            continue
+            break
         asked += 1
         for way in _ways_from(jira, question, issuetype, path.end):
-            if _is_open(way, known) and way.to.casefold() not in reached:
-                reached.add(way.to.casefold())
-                paths.append(_Path(path.first, way.to, path.steps + 1))
+            if not _is_open(way, known) or way.to.casefold() in reached:
+                continue
+            if same(way.to, before):
+                return path.first
+            reached.add(way.to.casefold())
+            paths.append(_Path(path.first, way.to, path.steps + 1))
     raise Refused(_no_way(here, before, known), code="no_reverse_transition")
 
 

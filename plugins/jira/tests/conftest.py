@@ -118,19 +118,27 @@ class Site:
         assert answer["status"] == 204
 
 
+@pytest.fixture(scope="module")
+def tracker():
+    with LoopbackSystem.start("jira") as system:
+        yield system
+
+
 @pytest.fixture
-def site():
-    yield from _site("cloud")
+def site(tracker: LoopbackSystem):
+    yield from _site(tracker, "cloud")
 
 
 @pytest.fixture(params=["cloud", "data_center"])
-def each(request: pytest.FixtureRequest):
+def each(tracker: LoopbackSystem, request: pytest.FixtureRequest):
     """One site of each product."""
-    yield from _site(request.param)
+    yield from _site(tracker, request.param)
 
 
-def _site(api: str) -> Iterator[Site]:
-    with LoopbackSystem.start("jira", settings={"users": PEOPLE}) as system:
-        system.control("seed_issue", key=KEY, summary="billing field", status="In Progress", assignee="acc-noor")
-        yield Site(system, api)
-        assert system.unfired() == [], "a fault was armed in vain: the test has tested nothing"
+def _site(system: LoopbackSystem, api: str) -> Iterator[Site]:
+    """A tracker that has forgotten everything but one issue."""
+    system.reset(settings=True)
+    system.configure(users=PEOPLE)
+    system.control("seed_issue", key=KEY, summary="billing field", status="In Progress", assignee="acc-noor")
+    yield Site(system, api)
+    assert system.unfired() == [], "a fault was armed in vain: the test has tested nothing"

@@ -2,8 +2,8 @@
 
 Run it on a loopback system and on the emulator: `problems(system, base_url, token, project)`. `base_url` is the site's,
 without `/rest`. The project needs the issue type `Task`, a status `In Progress` that a new issue can go to without a
-screen and come back from, another transition from there whose screen requires fields, the link type `Blocks`, and the
-signed-in user. It leaves issues behind.
+screen and come back from, a second way on from there, a transition of a new issue whose screen requires fields, the
+link type `Blocks`, and the signed-in user. It leaves issues behind.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ BUSY = "In Progress"
 LOOPBACK: dict[str, Any] = {  # settings that give a loopback tracker such a project
     "transitions": [
         {"id": "11", "name": "Start", "from": ["To Do"], "to": BUSY},
+        {"id": "21", "name": "Send to review", "from": [BUSY], "to": "In Review"},
         {"id": "41", "name": "Stop", "from": [BUSY, "Done"], "to": "To Do"},
         {
             "id": "61",

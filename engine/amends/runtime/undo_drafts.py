@@ -103,15 +103,19 @@ def verified(
 
 
 def _late_check_due(forward: ActionRow, undo: ActionRow | None, now_us: int) -> int | None:
-    """Something can still land only where an answer was lost and its deadline + settle time are not over."""
+    """When to look once more. Where an answer was lost, something can still land until its deadline + settle time. And
+    an effect that is "already gone" before anybody undid it may only be too young for a read that lags (rule 4).
+    """
     probe = forward.contract.probe
     settle = microseconds((probe.absent_final_after_seconds or 0.0) if probe else 0.0)
-    dues = [
-        (action.deadline_us or 0) + settle
+    lost = [
+        action.deadline_us or 0
         for action in (forward, undo)
         if action is not None and any(_lost(item) for item in action.evidence)
     ]
-    due = max(dues, default=0)
+    due = max(lost, default=0) + settle
+    if undo is None and forward.outcome is Outcome.SUCCEEDED:
+        due = max(due, (forward.outcome_us or 0) + settle)
     return due if due > now_us else None
 
 

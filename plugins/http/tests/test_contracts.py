@@ -60,6 +60,25 @@ path = "/v1/things/{target}"
         ("[find]", "[find]\nbogus = 1", "find.bogus", "not permitted"),
         ("[find]", '[input]\nnope = "String"\n[find]', "input.nope", "no argument"),
         ("[probe]", "[probe", "", "not TOML"),
+        ("body = {", 'graphql = "{ x }"\nbody = {', "request.body", "its own body"),
+        ("body = {", "variables = { a = 1 }\nbody = {", "request.variables", "GraphQL"),
+        ("body = {", 'success = { where = { id = ["{tarjet}"] } }\nbody = {', "request.success", "`{tarjet}`"),
+        ("body = {", 'query = { p = "{page}" }\nbody = {', "request.query", "`{page}`"),
+        ("[find]", '[find]\nby_list = { path = "/x", match = {}, more = "m" }', "find.by_list.cursor", "how to ask"),
+        (
+            "[find]",
+            '[find]\nby_list = { path = "/x", match = {}, link = "l", number = { parameter = "p" } }',
+            "find.by_list",
+            "more than one way",
+        ),
+        (
+            "[find]",
+            '[find]\nby_list = { path = "/x", match = {}, number = {} }',
+            "find.by_list.number",
+            "takes the page",
+        ),
+        ("[find]", '[find]\nby_search = { path = "/x", match = {} }', "probe.strength", "search"),
+        ("[find]", '[find]\nby_list = { path = "/x", match = {}, body = {} }', "find.by_list.method", "GET"),
     ],
 )
 def test_a_wrong_contract_file_names_file_key_and_remedy(adapter, old, new, key, says):

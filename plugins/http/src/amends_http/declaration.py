@@ -54,6 +54,7 @@ class Declaration(Rule):
     find: FindRule = FindRule()
     image: ImageRule | None = None
     compensation: tuple[RungRule, ...] = ()
+    blanks: dict[str, str] = Field(default_factory=dict[str, str])  # a draft: key -> what a person has to write there
 
     def rules(self) -> dict[str, ArgumentRule]:
         """The arguments, each in its long form."""

@@ -78,6 +78,8 @@ class Finder:
                 return _with_own(observed, reference)
         if find.by_id is not None and known:
             document, headers = self._read(find.by_id, question, {**scope, "reference": reference})
+            if self._declaration.effect.changes == "removes":
+                return self._removed(document, headers, reference)
             return self._judge([document] if document is not None else [], headers, reference, reference)
         return Observation(seen="inconclusive", detail="there is no reference, and no list to look it up in")
 
@@ -122,6 +124,14 @@ class Finder:
         if len(gone) == len(documents):
             return Observation(seen="absent", state=state, reference=found if gone else "")
         return Observation(seen="diverged", state=state, reference=found, detail="it is in a state no rule names")
+
+    def _removed(self, document: dict[str, Json] | None, headers: Mapping[str, str], reference: str) -> Observation:
+        """A removal has its effect where nothing stands any more, and has none where the thing is there."""
+        if document is None:
+            return Observation(seen="applied", reference=reference)
+        still = self._judge([document], headers, reference, reference)
+        turned = {"applied": "absent", "absent": "applied"}
+        return still.model_copy(update={"seen": turned.get(still.seen, still.seen)})
 
     def _compare(self, question: Question, scope: Scope, rule: ImageRule) -> Observation:
         document, headers = self._read(self._by_id(), question, scope)

@@ -22,7 +22,8 @@ def load_declarations(folder: Path) -> dict[str, Declaration]:
     found: dict[str, Declaration] = {}
     names: dict[str, str] = {}
     for path in sorted(folder.glob("*.toml")):
-        declaration = _read(path)
+        declaration = read_declaration(path)
+        _refuse_draft(path, declaration)
         problem = next(problems(declaration), None)
         if problem is not None:
             raise ConfigError(f"contract file `{path.name}`, key `{problem[0]}`: {problem[1]}", hint=problem[2])
@@ -51,7 +52,8 @@ def known_values(file: str, declaration: Declaration, given: Mapping[str, str]) 
     return values
 
 
-def _read(path: Path) -> Declaration:
+def read_declaration(path: Path) -> Declaration:
+    """What one file declares, unchecked beyond its types. Raises `ConfigError` naming file, key and remedy."""
     try:
         return Declaration.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -65,3 +67,14 @@ def _read(path: Path) -> Declaration:
             file=path.name,
             key=key,
         ) from None
+
+
+def _refuse_draft(path: Path, declaration: Declaration) -> None:
+    """A draft is no contract: whoever imported it has to say how it is found again and taken back."""
+    if declaration.blanks:
+        listed = "; ".join(f"`{key}`: {text}" for key, text in declaration.blanks.items())
+        raise ConfigError(
+            f"contract file `{path.name}` is a draft with {len(declaration.blanks)} blanks: {listed}",
+            hint="write each one and delete its line in `[blanks]`",
+            blanks=dict(declaration.blanks),
+        )

@@ -9,10 +9,11 @@ PYPROJECTS := pyproject.toml $(sort $(wildcard plugins/*/pyproject.toml))
 LOCKS := engine/locks
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
+SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,13 +38,22 @@ $(VENV)/.editable: $(VENV)/.locked $(PYPROJECTS)
 demo: setup ## kill an agent in mid-run, recover it in another process, and the same run without Amends
 	@$(BIN)/python -m amends.testing.demo $(ARGS)
 
-test: setup ## run every test, on every core; ARGS="-k name" narrows
+test: setup ## run every test but the real tier's, on every core; ARGS="-k name" narrows
+	@$(SYSTEMS) install pip
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(ARGS)
+
+# What a killed test process left behind is ended by process id, whether the tests passed or not.
+test-real: setup ## install and start the independent systems (PostgreSQL, Unleash, Vendure, ...) and run tests/real
+	@$(SYSTEMS) install real
+	@$(SYSTEMS) list
+	@trap '$(SYSTEMS) sweep' EXIT; \
+	  $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/real $(ARGS)
 
 lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	MYPYPATH=tests $(BIN)/mypy --package systems
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports --no-logo
 
@@ -67,13 +77,14 @@ wheel-check: wheel ## install the built wheels in an empty environment, without 
 	@cd build/wheel-check/project && export PATH="$$PWD/../venv/bin:$$PATH" && \
 	  amends init && amends doctor && amends scenario run billing-field
 
-lock: ## pin and hash the dependencies again (engine/locks/*.in -> *.lock); UPGRADE=1 takes newer versions
+lock: ## pin and hash the dependencies and the tests' systems again; UPGRADE=1 takes newer versions
 	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check -qq install "uv>=0.13,<0.14"; }
 	@cd $(LOCKS) && for name in runtime dev; do \
 	  ../../.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 	    $$(test $$name = runtime || echo --constraint runtime.lock) $$name.in --output-file $$name.lock || exit 1; \
 	done
+	@PYTHONPATH=tests .uv/bin/python -m systems lock $(if $(UPGRADE),--upgrade)
 
-clean: ## remove the environment, caches and builds
-	rm -rf $(VENV) .uv dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## remove the environments, the tests' systems, caches and builds
+	rm -rf $(VENV) .uv .systems dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

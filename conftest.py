@@ -1,0 +1,3 @@
+"""The fixtures of the independent systems, for every test of the repository and of the plugins."""
+
+pytest_plugins = ["systems.fixtures"]

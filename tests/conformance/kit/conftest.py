@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -62,7 +62,7 @@ class Example:
     def _verdict(report, said):
         assert report.exists(), said
         held, failed = set(), {}
-        for case in ElementTree.parse(report).iter("testcase"):
+        for case in ET.parse(report).iter("testcase"):
             name = case.get("name").replace("demo.create_note-", "").replace("[demo.create_note]", "")
             words = [f"{wrong.get('message')}\n{wrong.text}" for wrong in case if wrong.tag in {"failure", "error"}]
             if words:

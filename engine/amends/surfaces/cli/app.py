@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "outbox": ("outbox:outbox", "Irreversible actions that wait to be released."),
     "policy": ("policy:policy", "Policies: check, format, test, ask, explain, compare, replay."),
     "sql": ("sql:sql", "Ask the ledger."),
-    "plugins": ("plugins:plugins", "Installed adapters, and what is wrong with them."),
+    "plugins": ("plugins:plugins", "Installed adapters, what is wrong with them, and a new one to start from."),
     "ledger": ("ledger:ledger", "Journal and ledger: state, verification, rebuild, backup, sealing."),
     "journal": ("journal:journal", "The journal's format."),
     "pause": ("pause:pause", "Stop new effects of a tenant, a workflow or all."),

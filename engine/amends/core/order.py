@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from amends.core.canonical import Json
 from amends.core.rows import ActionRow, RunState
+from amends.core.status import ActionKind
 
 _SHORTEST_TELLING_VALUE = 6
 
@@ -14,12 +15,14 @@ def depends_on(state: RunState, action: ActionRow) -> frozenset[str]:
     """The actions that `action` may rest on, directly.
 
     Declared ones win; outputs used as inputs are always added (an extra edge only makes the order stricter); with
-    nothing declared, everything whose outcome was recorded before this intent.
+    nothing declared, everything whose outcome was recorded before this intent. Nothing rests on a twin that the provider
+    made: nobody has used it.
     """
     declared = (*(action.depends_on or ()), *action.inputs_from)
     found = {a for a in declared if a in state.actions and state.actions[a].seq < action.seq}  # so no cycle is declared
     if action.depends_on is None:
         found |= {a for a in action.after if a in state.actions and a != action.action_id}
+        found -= {a for a in found if state.actions[a].kind is ActionKind.DUPLICATE}
     if action.of:
         found |= depends_on(state, state.actions[action.of]) if action.of in state.actions else set()
     return frozenset(found)

@@ -49,10 +49,11 @@ class Site:
         *,
         form: Mapping[str, str] | None = None,
         content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Said:
         """One request. `path` is appended to `base_url`, unless it is a whole address."""
         address = urlsplit(path if path.startswith("http") else f"{self.base_url.rstrip('/')}/{path}")
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "application/json", **(headers or {})}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         if form is not None:

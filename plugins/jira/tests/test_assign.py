@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from amends.spi import NotSent, Refused
@@ -89,6 +91,20 @@ def test_a_probe_that_cannot_look_is_inconclusive(site):
     assign, call = ready(site)
     site.system.arm("refuse", method="GET", path=f"/rest/api/3/issue/{KEY}", status=503)
     assert assign.probe(call).seen == "inconclusive"
+
+
+def test_a_token_that_cannot_be_had_means_not_sent(site):
+    """Nothing left, a probe cannot look, and the secret store's words are not repeated."""
+
+    def secret(reference):
+        raise KeyError("jira-secret")
+
+    assign, call = ready(site)
+    with pytest.raises(NotSent) as missing:
+        assign.do(replace(call, secret=secret))
+    assert "jira-secret" not in str(missing.value)
+    assert assign.probe(replace(call, secret=secret)).seen == "inconclusive"
+    assert site.writes() == []
 
 
 def test_doctor_says_who_is_signed_in_and_what_is_wrong_with_a_token(site):

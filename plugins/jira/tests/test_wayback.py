@@ -72,6 +72,17 @@ def test_a_way_that_no_other_issue_shows_is_not_guessed(each):
     assert each.writes() == [POST]
 
 
+def test_a_way_of_several_steps_is_not_begun_where_the_history_shows_no_marks(each):
+    """Some servers drop them: half-way nobody could tell our step from somebody else's move."""
+    each.system.configure(keeps_history_metadata=False)
+    transition, call = done(each, ROUND)
+    assert transition.probe(call).seen == "applied"
+    with pytest.raises(Refused) as refused:
+        transition.undo(call)
+    assert refused.value.code == "no_reverse_transition"
+    assert each.writes() == [POST]
+
+
 def test_somebody_who_moves_the_issue_on_its_way_back_is_not_overridden(each):
     """Rule 18, also between two steps."""
     transition, call = done(each, ROUND)

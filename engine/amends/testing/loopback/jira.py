@@ -38,6 +38,7 @@ class Jira(System):
         "link_types": {"Blocks": ["is blocked by", "blocks"], "Relates": ["relates to", "relates to"]},
         "webhook_url": None,
         "may_delete_issues": True,
+        "keeps_history_metadata": True,
         "search_lag_s": 0.0,
         "indexed_properties": [],
     }

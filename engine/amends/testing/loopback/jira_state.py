@@ -148,7 +148,7 @@ def record_change(unit: Unit, issue: Doc, items: list[Doc], metadata: Any = None
     """Append one changelog entry and return it."""
     number = str(100_000 + unit.rows.next_number("changelog"))
     entry: Doc = {"id": number, "author": actor_of(unit), "created": iso(unit.now()), "items": items}
-    if metadata:
+    if metadata and unit.setting("keeps_history_metadata"):
         entry["historyMetadata"] = metadata
     unit.objects.put(HISTORY, number, {"issue": issue["key"], "entry": entry})
     return entry

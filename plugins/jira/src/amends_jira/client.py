@@ -41,7 +41,7 @@ class Jira:
     def read(self, question: Question, path: str, query: Mapping[str, str] | None = None) -> JsonMap | None:
         """Read a document; None on 404. Raises only `Unreadable`."""
         request = HttpRequest(
-            "GET", self.options.url(path), query=tuple((query or {}).items()), headers=self._headers(question)
+            "GET", self.options.url(path), query=tuple((query or {}).items()), headers=self._reading(question)
         )
         return self._document(question, request)
 
@@ -71,7 +71,7 @@ class Jira:
             body["properties"] = list(properties)
         for _ in range(MOST_PAGES):
             url = self.options.url("search/jql")
-            answer = self._document(question, HttpRequest("POST", url, headers=self._headers(question), json=body))
+            answer = self._document(question, HttpRequest("POST", url, headers=self._reading(question), json=body))
             issues = answer.get("issues") if answer is not None else None
             if answer is None or not isinstance(issues, list):
                 raise Unreadable("search gave no listing", code="not_jira")
@@ -121,7 +121,7 @@ class Jira:
 
     def whole(self, question: Question, path: str) -> list[JsonMap]:
         """A list that comes in one answer, without pages. Raises `Unreadable`."""
-        request = HttpRequest("GET", self.options.url(path), headers=self._headers(question))
+        request = HttpRequest("GET", self.options.url(path), headers=self._reading(question))
         answer = self._sender.read(question, request, own_statuses=())
         value = answer.value()
         if not isinstance(value, list):
@@ -133,7 +133,19 @@ class Jira:
         return answer.document() if answer.ok else None
 
     def _headers(self, question: Question) -> dict[str, str]:
-        return {"Authorization": self.options.authorization(question.secret)}
+        """Raises `NotSent`: without its token nothing leaves, and what is wrong with the secret stays untold."""
+        try:
+            return {"Authorization": self.options.authorization(question.secret)}
+        except Exception as error:  # noqa: BLE001 - whatever a secret store raises, nothing was sent
+            wrong = type(error).__name__
+            raise NotSent(f"`{self.options.token}` cannot be had: {wrong}", code="no_token") from None
+
+    def _reading(self, question: Question) -> dict[str, str]:
+        """Raises `Unreadable`."""
+        try:
+            return self._headers(question)
+        except NotSent as missing:
+            raise Unreadable(str(missing), code=missing.code) from None
 
 
 @contextmanager

@@ -88,7 +88,9 @@ class Transition(Capability):
             if seen.seen != "applied":
                 raise Refused(seen.detail or f"the status is `{_status(issue)}` again", code="diverged")
             issuetype = text_of(map_of(issue.fields.get("issuetype")).get("name"))
-            way = wayback.first_step(self._jira, call, issuetype, before, known)
+            # Half-way, only our mark in the history tells our own step from somebody else's move.
+            steps = self._jira.options.way_back_steps if self._hands(call, issue).landed else 1
+            way = wayback.first_step(self._jira, call, issuetype, before, known, most_steps=steps)
         given = {name: held[name] for name in way.screen if name in held and self._gives_back(call, way, name)}
         metadata = marker.history(call.undo_marker, undo_of=call.marker)
         self._move(call, {"historyMetadata": metadata, "transition": {"id": way.id}}, given, {})
@@ -111,10 +113,13 @@ class Transition(Capability):
             return Observation(seen="diverged", state=state, detail=detail)
         return Observation(seen="absent", state=state)
 
-    def _seen(self, question: Question, issue: Issue) -> Observation:
+    def _hands(self, question: Question, issue: Issue) -> history.Hands:
         account = issues.our_account(self._jira, question)
+        return history.hands(issue.entries, _MOVED, our_marker=question.marker, account=account)
+
+    def _seen(self, question: Question, issue: Issue) -> Observation:
         found = workflow.judge(
-            history.hands(issue.entries, _MOVED, our_marker=question.marker, account=account),
+            self._hands(question, issue),
             status=_status(issue),
             before=text_of(question.before.get("status")),
             to=text_of(question.args.get("to")),

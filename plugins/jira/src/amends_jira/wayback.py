@@ -2,7 +2,7 @@
 
 An issue shows only the transitions out of its own status. What leads on from there is seen at another issue of the same
 project and type that stands in that status. Such a path is a guess until walked: each step of it is one undo attempt,
-and before each the transitions are read again. Bounded by `way_back_steps` and by the statuses asked about.
+and before each the transitions are read again. Bounded by the steps allowed and by the statuses asked about.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class _Path:
     steps: int
 
 
-def first_step(jira: Jira, question: Question, issuetype: str, before: str, known: Mapping[str, Json]) -> Way:
+def first_step(
+    jira: Jira, question: Question, issuetype: str, before: str, known: Mapping[str, Json], *, most_steps: int
+) -> Way:
     """The first step of the shortest way to the status `before` whose screens ask for nothing but `known` fields.
 
     Raises `Refused` if there is none within the limits, `Unreadable` if the search cannot be made.
@@ -41,7 +43,7 @@ def first_step(jira: Jira, question: Question, issuetype: str, before: str, know
         return direct[0]
     asked = 0
     for path in paths:  # grows while it is walked: breadth first, so that the first to arrive is the shortest
-        if path.steps >= jira.options.way_back_steps or asked >= MOST_STATUSES:
+        if path.steps >= most_steps or asked >= MOST_STATUSES:
             break
         asked += 1
         for way in _ways_from(jira, question, issuetype, path.end):

@@ -1,18 +1,13 @@
 """The ready Stripe contracts against localstripe, a server of others: it ignores keys and refund limits.
 
-Needs the program `localstripe` in the environment `AMENDS_SYSTEMS_VENV`, or in `.systems/` of the checkout.
+`tests/systems/suites/stripe.py` holds what is asked of the server itself.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import socket
-import subprocess
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -25,31 +20,20 @@ from amends.spi import Refused
 from amends.spi.http import Ambiguous
 from amends.testing.policies import policy_problems
 
-ROOT = Path(__file__).parents[3]
 CONTRACTS = Path(amends_http.__file__).parent / "contracts" / "stripe"
-KEY = "sk_test_amends"
-
-
-def program() -> Path:
-    """`bin/localstripe` of the environment of real systems."""
-    given = os.environ.get("AMENDS_SYSTEMS_VENV")
-    places = [Path(given)] if given else [*sorted((ROOT / ".systems").glob("*")), ROOT / ".systems"]
-    found = [place / "bin" / "localstripe" for place in places if (place / "bin" / "localstripe").is_file()]
-    if not found:
-        pytest.skip("localstripe is not installed: AMENDS_SYSTEMS_VENV names no environment that has it")
-    return found[0]
 
 
 class Stripe:
     """Another party's view of the account: what is really there."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, key: str) -> None:
         self.url = url
+        self.key = key
 
     def call(self, path: str, **fields: Any) -> dict[str, Any]:
         """A POST with fields, a GET without."""
         data = urlencode(fields).encode() if fields else None
-        request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {KEY}"})
+        request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {self.key}"})
         with urllib.request.urlopen(request, timeout=5) as answer:
             return json.loads(answer.read())
 
@@ -65,43 +49,11 @@ class Stripe:
         return {"customer": customer, "method": method}
 
 
-@pytest.fixture(scope="session")
-def localstripe_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """One server for all tests; its state file lies in a folder of its own."""
-    folder = tmp_path_factory.mktemp("localstripe")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (folder / "log").open("wb")
-    command = [str(program()), "--port", str(port), "--from-scratch"]
-    server = subprocess.Popen(command, env={**os.environ, "TMPDIR": str(folder)}, stdout=log, stderr=log)
-    try:
-        _until_it_answers(port, server)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(10)
-        log.close()
-
-
-def _until_it_answers(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(200):
-        if server.poll() is not None:
-            pytest.fail(f"localstripe ended with {server.returncode}")
-        with socket.socket() as probe:
-            probe.settimeout(0.1)
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            server.wait(0.05)
-    pytest.fail("localstripe did not listen within ten seconds")
-
-
 @pytest.fixture
-def stripe(localstripe_url: str) -> Stripe:
-    forget = urllib.request.Request(localstripe_url + "/_config/data", method="DELETE")
-    with urllib.request.urlopen(forget, timeout=5):
-        return Stripe(localstripe_url)
+def stripe(localstripe: Any) -> Stripe:
+    """The shared server, emptied."""
+    localstripe.reset()
+    return Stripe(localstripe.url, localstripe.key)
 
 
 @pytest.fixture

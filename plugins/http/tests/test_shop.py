@@ -275,10 +275,8 @@ def test_a_wrong_credential_is_refused_and_hides_nothing(shop, desk, marker, tok
     assert fulfil.probe().seen == "inconclusive"
 
 
-def test_a_lost_answer_and_an_error_after_the_commit_are_found(shop, desk, marker):
+def test_told_to_lose_answers_after_the_commit_its_effects_are_found(shop, desk, marker):
     """The shop committed: the call is ambiguous, sent once, and the look finds it."""
-    if desk.system is None:
-        pytest.skip("the real shop is told no faults")
     desk.system.arm("drop_after_commit", contains="addFulfillmentToOrder", how="rst")
     desk.system.arm("error_after_commit", contains="addFulfillmentToOrder", status=502, form="html", skip=1)
     placed = paid(shop, desk, marker)
@@ -290,10 +288,8 @@ def test_a_lost_answer_and_an_error_after_the_commit_are_found(shop, desk, marke
     assert desk.system.count("fulfillment") == 2
 
 
-def test_a_success_that_did_nothing_is_seen_by_the_look(shop, desk, marker):
+def test_told_to_lie_its_success_without_effect_is_seen_by_the_look(shop, desk, marker):
     """The answer reads as a success and the shop has nothing."""
-    if desk.system is None:
-        pytest.skip("the real shop is told no faults")
     placed = paid(shop, desk, marker)
     desk.system.arm("answer_without_commit", contains="addFulfillmentToOrder")
     fulfil = shop("fulfil", marker, **placed, quantity=1)

@@ -39,9 +39,11 @@ class Effect(Frozen):
     is a proposed inverse and is not sent (rule 11).
     """
 
-    kind: str = Field(min_length=1)
-    system: str = Field(min_length=1)
+    kind: str = Field(min_length=1)  # such as `branch`
+    system: str = Field(min_length=1)  # the outside system, such as `github`
+    # `type:{template}` over the arguments; the type is the resource's type in policies
     resource: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*:.+$")
+    # `creates`, `sets`, `removes`, or `none` for a read, which is authorized but not recorded
     changes: Literal["creates", "sets", "removes", "none"] = "creates"
 
     @property
@@ -53,33 +55,36 @@ class Effect(Frozen):
 class Readers(Frozen):
     """Who can see the effect, and where they read it."""
 
-    audience: Audience
-    where: str = Field(min_length=1)
+    audience: Audience  # `machine`, `team`, `customer`, `partner`; the last two make a call irreversible
+    where: str = Field(min_length=1)  # where they read it
 
 
 class Identity(Frozen):
     """What makes two calls the same intent (rules 5 and 6). `fields` are argument names."""
 
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()  # arguments that say which intent it is; leave out what a model may reword
+    # `run`; `workflow` or `tenant`: a claim that reaches past the run
     scope: Literal["run", "workflow", "tenant"] = "run"
-    cardinality: Literal["one", "many"] = "one"
+    cardinality: Literal["one", "many"] = "one"  # `one` live action per identity; `many`: a new value is a new action
     value_fields: tuple[str, ...] = ()  # with `many`: the arguments that name the value; a new value is a new action
 
 
 class Keying(Frozen):
     """How a second send is kept from being a second effect."""
 
+    # `keyed`: the provider absorbs repeats; `probeable`: look before acting; `blind`: neither, so doubts go to a person
     kind: Literal["keyed", "probeable", "blind"]
     parameter: str = ""  # the header or field that carries the key
-    ttl_seconds: float = 86_400.0
+    ttl_seconds: float = 86_400.0  # how long the provider remembers a key
 
 
 class ProbeRule(Frozen):
     """How the real system is asked, how often, and when `absent` is final (rule 4)."""
 
+    # `id`: by reference or name; `list`: a complete list; `search`: an index, whose `absent` is never final
     strength: Literal["id", "list", "search"]
-    schedule_seconds: tuple[float, ...] = (0.0, 1.0, 4.0, 15.0, 60.0)
-    deadline_seconds: float = 300.0
+    schedule_seconds: tuple[float, ...] = (0.0, 1.0, 4.0, 15.0, 60.0)  # when to look again while it is not known
+    deadline_seconds: float = 300.0  # after that a person is asked
     complete: bool = True  # reads every page
     absent_final_after_seconds: float | None = None  # None: absence never proves failure
     counts: bool = False  # the probe finds every effect bearing our marker (rule 7)
@@ -93,99 +98,103 @@ class ProbeRule(Frozen):
 class Reference(Frozen):
     """The provider's reference: untrusted until it matches `pattern` (a full match)."""
 
-    field: str
-    pattern: str = r"[A-Za-z0-9_.:/\-]{1,200}"
+    field: str  # its name in the effect
+    pattern: str = r"[A-Za-z0-9_.:/\-]{1,200}"  # a regular expression
 
 
 class Retry(Frozen):
     """Bounded retries of an undo that provably did not take effect."""
 
-    attempts: int = Field(default=5, ge=1, le=50)
-    backoff_seconds: float = Field(default=2.0, ge=0)
-    backoff_factor: float = Field(default=2.0, ge=1)
+    attempts: int = Field(default=5, ge=1, le=50)  # sends of an undo, at most
+    backoff_seconds: float = Field(default=2.0, ge=0)  # before the second
+    backoff_factor: float = Field(default=2.0, ge=1)  # for each further one
     settle_seconds: float = Field(default=0.0, ge=0)  # how long after an OK the effect may still be seen
 
 
 class Alternative(Frozen):
     """One rung of the compensation ladder; the first whose `when` matches the probed state is tried."""
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # such as `void`
     when: dict[str, tuple[Json, ...]] = Field(
         default_factory=dict[str, tuple[Json, ...]]
     )  # probed state field -> accepted values
+    # `own`: this capability's `undo`; `escalate`: a person; `correct`: only tell people; or another capability
     undo: str = "own"  # "own" | "escalate" | "correct" | another capability
+    # where `required_fields` are looked up: `forward_output`, `forward_input`, `reconciliation`
     input_from: Literal["forward_output", "forward_input", "reconciliation"] = "forward_output"
-    required_fields: tuple[str, ...] = ()
-    safe_when: tuple[Outcome, ...] = (Outcome.SUCCEEDED,)
-    harmless_when_absent: bool = False
-    expires_after_seconds: float | None = None
+    required_fields: tuple[str, ...] = ()  # without one of them the evidence is incomplete, and policy denies the undo
+    safe_when: tuple[Outcome, ...] = (Outcome.SUCCEEDED,)  # outcomes of the call after which it may be sent
+    harmless_when_absent: bool = False  # sending it does nothing if the effect is not there
+    expires_after_seconds: float | None = None  # from success on; later the rung is not used
     concurrent: bool = False  # may run beside independent undos (rule 20); today's driver runs one at a time
-    retry: Retry = Retry()
+    retry: Retry = Retry()  # bounds of its repeats
     authority: str = ""  # renames the undo's policy action; never a forward name
 
 
 class Signal(Frozen):
     """What people see because of the effect, and the correction written now, before it is needed (rule 32)."""
 
-    visible_to: str = Field(min_length=1)
+    visible_to: str = Field(min_length=1)  # who
     place: str = Field(min_length=1)  # URI template: `slack:{channel}/{ts}`, `jira:{key}`, `person:maya`
-    seen: str = Field(min_length=1)
-    reader_must: str = Field(min_length=1)  # even "nothing"
-    comes_back: str = Field(min_length=1)
+    seen: str = Field(min_length=1)  # what they saw
+    reader_must: str = Field(min_length=1)  # what they have to do now, even `nothing`
+    comes_back: str = Field(min_length=1)  # when or whether it returns
     owner: str = ""  # a named person; empty: the run's owner
 
 
 class Release(Frozen):
     """When an irreversible call may leave the outbox, or that it is a gate in mid-run (rule 29)."""
 
+    # `on_success`, `on_approval`: from the outbox after the run; `gate`: in mid-run, with a person's yes
     mode: ReleaseMode
-    approval_ttl_seconds: float = 86_400.0
+    approval_ttl_seconds: float = 86_400.0  # how long an approval may be given and used
 
 
 class Limits(Frozen):
     """Bounds of one call."""
 
-    timeout_seconds: float = Field(default=30.0, gt=0)
-    max_attempts: int = Field(default=3, ge=1, le=20)
-    per_run: int | None = Field(default=None, ge=1)
+    timeout_seconds: float = Field(default=30.0, gt=0)  # of one call; afterwards it is unknown
+    max_attempts: int = Field(default=3, ge=1, le=20)  # sends of one generation
+    per_run: int | None = Field(default=None, ge=1)  # calls of this capability in a run
 
 
 class EscalationRule(Frozen):
     """The bounded work item a person gets when automation stops."""
 
-    queue: str = "recovery"
-    owner: str = ""
-    deadline_seconds: float = 86_400.0
-    evidence_fields: tuple[str, ...] = ()
+    queue: str = "recovery"  # whose queue
+    owner: str = ""  # a named person; empty: the run's owner
+    deadline_seconds: float = 86_400.0  # until when it should be decided
+    evidence_fields: tuple[str, ...] = ()  # effect or argument fields shown as evidence
 
 
 class Contract(Frozen):
     """Everything a capability declares. Registration checks: `amends.core.registration`."""
 
     capability: str = Field(pattern=r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$")  # `git.create_branch`
-    summary: str = Field(min_length=1)
-    effect: Effect
-    readers: Readers
-    undo_cost: str = ""
-    reversibility: Reversibility
-    identity: Identity = Identity()
-    keying: Keying = Keying(kind="blind")
+    summary: str = Field(min_length=1)  # one sentence: what the call does
+    effect: Effect  # what it changes
+    readers: Readers  # who can see it
+    undo_cost: str = ""  # what taking it back costs, in words
+    reversibility: Reversibility  # `reversible`, `compensatable`, `irreversible`
+    identity: Identity = Identity()  # what makes two calls the same intent
+    keying: Keying = Keying(kind="blind")  # what keeps a second send from being a second effect
     confirm: Literal["response", "probe"] = "response"  # is the answer itself proof, or a separate read
-    probe: ProbeRule | None = None
-    reference: Reference | None = None
+    probe: ProbeRule | None = None  # how the system is asked; without one an unknown goes to a person
+    reference: Reference | None = None  # the provider's own id of the effect
+    # the undo puts back what `prepare` read; needed where the effect `sets` a state
     restores_before_image: bool = False
-    compensation: tuple[Alternative, ...] = ()
+    compensation: tuple[Alternative, ...] = ()  # the rungs of the undo, in order
     partial_inverse: bool = False  # the undo can take back an effect of which only some parts exist (rule 7)
-    signal: Signal | None = None
-    release: Release | None = None
-    limits: Limits = Limits()
-    provisional_for_seconds: float | None = None
+    signal: Signal | None = None  # what people see, and the correction, written now
+    release: Release | None = None  # when an irreversible call may leave
+    limits: Limits = Limits()  # bounds of one call
+    provisional_for_seconds: float | None = None  # how long the provider may still revoke a success
     needs_drill: bool = False  # without a valid drill certificate the call is irreversible
-    escalation: EscalationRule = EscalationRule()
+    escalation: EscalationRule = EscalationRule()  # the work item a person gets when automation stops
     input: dict[str, InputType] = Field(default_factory=dict[str, InputType])  # declared, non-secret policy input
     secret_arguments: tuple[str, ...] = ()  # arguments that must be secret references, never values
     corrects: bool = False  # posts corrections: called by recovery and people only, never by an agent (rules 21 and 32)
-    parts: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()  # names of what one call changes, if a probe may find only some of it
 
     @property
     def digest(self) -> str:

@@ -29,13 +29,13 @@ class Evidence(Frozen):
 class Observation(Frozen):
     """A probe's answer about the real system. `state` is what `when` predicates look at."""
 
-    seen: Seen
-    state: dict[str, Json] = Field(default_factory=dict[str, Json])
-    effect: dict[str, Json] = Field(default_factory=dict[str, Json])
-    reference: str = ""
-    parts: tuple[str, ...] = ()
+    seen: Seen  # `applied`, `absent`, `many`, `diverged`, `inconclusive`
+    state: dict[str, Json] = Field(default_factory=dict[str, Json])  # what `when` predicates look at
+    effect: dict[str, Json] = Field(default_factory=dict[str, Json])  # what is there
+    reference: str = ""  # its id
+    parts: tuple[str, ...] = ()  # which `parts` exist
     twins: tuple[str, ...] = ()  # with `many`: the provider references that bear our marker
-    detail: str = ""
+    detail: str = ""  # in words
     retry_after_seconds: float | None = None  # the provider asked not to be asked sooner
 
 

@@ -80,22 +80,22 @@ class Threads(Protocol):
 class Notice:
     """What a person is told by an escalation or a run report."""
 
-    notice_id: str
-    kind: Literal["escalation", "report"]
-    run_id: str
-    owner: str
-    subject: str
-    body: str
-    until_us: int | None
-    facts: Mapping[str, Json]
+    notice_id: str  # the same each time it is repeated
+    kind: Literal["escalation", "report"]  # `escalation` or `report`
+    run_id: str  # the run
+    owner: str  # whom to tell
+    subject: str  # one line
+    body: str  # the text
+    until_us: int | None  # the deadline, in microseconds
+    facts: Mapping[str, Json]  # the same, as data
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """Whether a notice left, in words without secrets."""
 
-    delivered: bool
-    detail: str = ""
+    delivered: bool  # whether it left
+    detail: str = ""  # in words, without secrets
 
 
 class Notifier(Protocol):

@@ -66,16 +66,16 @@ class HttpRequest:
     hold a secret is left out of `repr`, which ends up in tracebacks.
     """
 
-    method: str
-    url: str = field(repr=False)
-    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    json: Json = field(default=None, repr=False)
-    form: Mapping[str, str] | None = field(default=None, repr=False)
+    method: str  # `GET`, `POST` …
+    url: str = field(repr=False)  # scheme, host and path
+    query: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # parameters, encoded for you
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)  # credentials go here
+    json: Json = field(default=None, repr=False)  # a JSON body
+    form: Mapping[str, str] | None = field(default=None, repr=False)  # a form's body
     content: bytes | None = field(default=None, repr=False)  # sent as it is: the bytes of a file
-    body: Body = "json"
-    label: str = ""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
+    body: Body = "json"  # what a success has to answer with
+    label: str = ""  # stands in texts for an address that is secret
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # further values that no text may show
 
     @property
     def name(self) -> str:
@@ -99,10 +99,10 @@ class HttpRequest:
 class HttpAnswer:
     """One complete answer. Header names are lower case."""
 
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-    request: HttpRequest
+    status: int  # of HTTP
+    headers: Mapping[str, str]  # by lower-case name
+    content: bytes  # the whole body
+    request: HttpRequest  # what it answers
 
     @property
     def ok(self) -> bool:

@@ -55,10 +55,10 @@ class Prepared:
     `input` overrides or adds declared policy input; `content_digest` binds referenced content (file hash, SHA).
     """
 
-    before: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    allocated: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    input: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    content_digest: str = ""
+    before: Mapping[str, Json] = field(default_factory=dict[str, Json])  # the before-image
+    allocated: Mapping[str, Json] = field(default_factory=dict[str, Json])  # identifiers chosen up front
+    input: Mapping[str, Json] = field(default_factory=dict[str, Json])  # policy input that only a read can tell
+    content_digest: str = ""  # digest of referenced content: an approval is bound to it
     subject_digest: str = ""  # what a drill certificate is about, such as the migration file
 
 
@@ -66,19 +66,19 @@ class Prepared:
 class Question:
     """What the engine knows when it asks an adapter to read: before a call (`prepare`) or about one (`probe`)."""
 
-    run_id: str
-    action_id: str
+    run_id: str  # the run
+    action_id: str  # the action
     marker: str  # put it first in every body that can carry one
-    idempotency_key: str
-    args: Mapping[str, Json]
-    before: Mapping[str, Json]
-    allocated: Mapping[str, Json]
-    effect: Mapping[str, Json]
+    idempotency_key: str  # the key of this generation
+    args: Mapping[str, Json]  # the arguments, validated
+    before: Mapping[str, Json]  # the before-image
+    allocated: Mapping[str, Json]  # identifiers chosen up front
+    effect: Mapping[str, Json]  # as recorded so far
     after: Mapping[str, Json]  # the after-image recorded at success
     reference: str  # validated against the contract's pattern
-    attempt: int
-    sent_at_us: int | None
-    timeout_seconds: float
+    attempt: int  # which send
+    sent_at_us: int | None  # when its intent was written, in microseconds
+    timeout_seconds: float  # how long this read or call may take
     secret: Callable[[str], str]  # resolves an argument or option that is a secret reference
 
 
@@ -89,32 +89,32 @@ class Call(Question):
     what the probe before it saw.
     """
 
-    deadline_us: int
+    deadline_us: int  # ledger time after which the answer no longer counts
     still_wanted: Callable[[], bool]  # ask immediately before the first byte; False: raise `NotSent`
-    rung: str = ""
-    undo_key: str = ""
-    undo_marker: str = ""
-    observed: Observation | None = None
+    rung: str = ""  # the `Alternative` of an undo
+    undo_key: str = ""  # the undo's own idempotency key
+    undo_marker: str = ""  # the undo's own marker
+    observed: Observation | None = None  # what the look before the undo saw
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """The provider's answer to a call. `effect` is recorded; `output` is what the agent is told."""
 
-    effect: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    reference: str = ""
-    output: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    after: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    parts: tuple[str, ...] = ()
+    effect: Mapping[str, Json] = field(default_factory=dict[str, Json])  # recorded
+    reference: str = ""  # the provider's id
+    output: Mapping[str, Json] = field(default_factory=dict[str, Json])  # what the agent is told
+    after: Mapping[str, Json] = field(default_factory=dict[str, Json])  # the after-image
+    parts: tuple[str, ...] = ()  # which of the contract's `parts` exist
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
     """The provider works on it (202): unknown until a probe of `operation` is final."""
 
-    operation: str
-    effect: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    reference: str = ""
+    operation: str  # where to ask
+    effect: Mapping[str, Json] = field(default_factory=dict[str, Json])  # recorded
+    reference: str = ""  # the provider's id, if it is known
 
 
 Receipt: TypeAlias = Done | Accepted
@@ -123,7 +123,7 @@ Receipt: TypeAlias = Done | Accepted
 class Capability(ABC):
     """One operation. Stateless between calls: everything it needs later is in the `Question` or `Call`."""
 
-    contract: Contract
+    contract: Contract  # what it declares
     arguments: type[BaseModel]  # strict model of the arguments; unknown fields are refused
 
     def prepare(self, question: Question) -> Prepared:
@@ -164,8 +164,8 @@ class CorrectionArgs(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    place: str
-    text: str
+    place: str  # where
+    text: str  # the finished note
 
 
 class Corrector(Capability):

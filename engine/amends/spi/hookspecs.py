@@ -32,12 +32,12 @@ CheckAnswer: TypeAlias = Literal["passed", "not_passed", "unknown"]
 class AdapterContext:
     """One `[adapters.<name>]` section. `secret` resolves the adapter's secret references at send time."""
 
-    name: str
-    instance: str
-    tenant: str
-    environment: str
-    options: Mapping[str, Json]
-    secret: Callable[[str], str]
+    name: str  # the section's name
+    instance: str  # tells two instances of a system apart
+    tenant: str  # whose resources
+    environment: str  # where it acts
+    options: Mapping[str, Json]  # every further key of the section
+    secret: Callable[[str], str]  # resolves a secret reference
     base_path: str  # relative paths in options are relative to this folder
 
 
@@ -45,26 +45,26 @@ class AdapterContext:
 class Check:
     """A success condition: `ask(run_id)` reads and answers; it never changes anything."""
 
-    name: str
-    ask: Callable[[str], tuple[CheckAnswer, str]]
+    name: str  # as runs name it
+    ask: Callable[[str], tuple[CheckAnswer, str]]  # `run_id` -> (`CheckAnswer`, detail); reads only
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyContribution:
     """Default least-privilege policies and tests of an adapter, by path; own namespace only."""
 
-    policies: Mapping[str, str] = field(default_factory=dict[str, str])
-    tests: Mapping[str, str] = field(default_factory=dict[str, str])
+    policies: Mapping[str, str] = field(default_factory=dict[str, str])  # file name -> Cedar text
+    tests: Mapping[str, str] = field(default_factory=dict[str, str])  # file name -> policy tests as JSON
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
     """One line of `amends doctor`."""
 
-    level: Literal["ok", "warning", "problem"]
-    subject: str
-    message: str
-    remedy: str = ""
+    level: Literal["ok", "warning", "problem"]  # `ok`, `warning`, `problem`
+    subject: str  # what was examined
+    message: str  # what was found
+    remedy: str = ""  # what to do
 
 
 class Registry(Protocol):

@@ -37,9 +37,9 @@ class TimeLimit(TimeoutError):
 class Ended:
     """A child that ended by itself. `returncode` is negative for a signal; texts are UTF-8 with replacements."""
 
-    returncode: int
-    stdout: bytes
-    stderr: bytes
+    returncode: int  # as the shell's `$?`; negative: the signal
+    stdout: bytes  # all of it
+    stderr: bytes  # all of it
 
     @property
     def out(self) -> str:

@@ -30,7 +30,7 @@ _OPEN_SECONDS = 10.0
 HttpFault: TypeAlias = Literal[
     "drop_before_commit",  # nothing is sent upstream; how: fin, rst
     "drop_after_commit",  # upstream answered; the client is cut off; how: fin, rst, cut_body
-    "delay_before_commit",  # seconds
+    "delay_before_commit",  # seconds; if the client leaves meanwhile, upstream never gets it
     "delay_after_commit",  # upstream answered; the answer waits; seconds
     "error_after_commit",  # upstream answered; the client is told status and body
     "truncate_answer",  # half of the answer, as if it were whole

@@ -18,7 +18,7 @@ from mitmproxy import ctx, http, tcp
 from mitmproxy.net.http.http1 import assemble_request
 
 READS = ("GET", "HEAD", "OPTIONS")
-INSTEAD = ("drop_before_commit", "land_late", "answer_without_commit")
+NOT_YET = ("drop_before_commit", "delay_before_commit", "land_late", "answer_without_commit")
 
 
 @dataclass
@@ -38,18 +38,15 @@ class Fault:
     fired: int = 0
     landed: int = 0
 
-    def takes(self, line: int, method: str, path: str, content: bytes) -> bool:
-        """Whether it fires on this request or message; counts it as seen if it is about such a one."""
+    def is_due(self, line: int, method: str, path: str, content: bytes) -> bool:
+        """Whether it may fire on this request or message; counts it as seen if it is about such a one."""
         wanted = self.method in ("*", "reads" if method in READS else "writes", method)
         if line != self.line or not wanted or not fnmatch.fnmatchcase(path, self.path):
             return False
         if self.contains.encode() not in content:
             return False
         self.seen += 1
-        if self.seen <= self.skip or (self.times is not None and self.fired >= self.times):
-            return False
-        self.fired += 1
-        return True
+        return self.seen > self.skip and (self.times is None or self.fired < self.times)
 
 
 @dataclass
@@ -89,15 +86,16 @@ class Faults:
             return
         path = urlsplit(flow.request.path).path
         content = flow.request.raw_content or b""
-        fault = next((one for one in self.faults if one.takes(line, flow.request.method, path, content)), None)
+        fault = self._fire(line, flow.request.method, path, content)
         kind = fault.kind if fault else ""
-        entry = Seen(line, flow.request.method, path, fault=kind, sent=0 if kind in INSTEAD else 1)
+        entry = Seen(line, flow.request.method, path, fault=kind, sent=0 if kind in NOT_YET else 1)
         self.seen.append(entry)
         self.flows[flow.id] = (fault, entry)
         if fault is None:
             return
         if kind == "delay_before_commit":
-            await asyncio.sleep(float(fault.options["seconds"]))
+            await asyncio.sleep(float(fault.options["seconds"]))  # cancelled if the client leaves
+            entry.sent = 1
         elif kind == "answer_without_commit":
             status, body = int(fault.options["status"]), str(fault.options["body"])
             flow.response = http.Response.make(status, body, {"content-type": "application/json"})
@@ -155,7 +153,7 @@ class Faults:
                 message.content = b""
                 _abort(flow)
             return
-        fault = next((one for one in self.faults if one.takes(line, "TCP", "", message.content)), None)
+        fault = self._fire(line, "TCP", "", message.content)
         if fault is None:
             return
         before = fault.kind == "drop_before_commit"
@@ -165,6 +163,13 @@ class Faults:
             _abort(flow)
         else:
             self.cutting[flow.id] = fault
+
+    def _fire(self, line: int, method: str, path: str, content: bytes) -> Fault | None:
+        """The fault that this request or message meets: of those that are due, the one armed first."""
+        due = [fault for fault in self.faults if fault.is_due(line, method, path, content)]
+        if due:
+            due[0].fired += 1
+        return due[0] if due else None
 
     # --- control
 

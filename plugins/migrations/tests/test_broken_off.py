@@ -13,6 +13,7 @@ from amends_migrations.child import BrokeOff
 
 ADD = 'op.add_column("billing", sa.Column("note", sa.String(20)))'
 DROP = 'op.drop_column("billing", "note")'
+ROWS = 'op.get_bind().exec_driver_sql("SELECT count(*) FROM billing").scalar()'
 
 
 def test_runner_killed_in_the_middle_leaves_half_a_migration(bench):
@@ -79,6 +80,42 @@ def test_time_limit_kills_the_runner_and_proves_nothing(bench):
     with pytest.raises(TimeLimit):
         action.send()
     assert action.probe().seen == "diverged"
+
+
+def test_batch_table_left_behind_is_named(bench):
+    """A batch operation killed after it made its new table: no column moved, and yet it is not as before."""
+    bench.write(
+        "r2",
+        "r1",
+        f'with op.batch_alter_table("billing", recreate="always") as batch:\n'
+        f'    batch.add_column(sa.Column("note", sa.String(20)))\n'
+        f"    if {ROWS}:\n"
+        '        op.execute("CREATE TABLE _alembic_tmp_billing (id INTEGER)")\n'
+        "        os.kill(os.getpid(), signal.SIGKILL)",
+        'with op.batch_alter_table("billing", recreate="always") as batch:\n    batch.drop_column("note")',
+        extra="import os, signal\n",
+    )
+    action = bench.action()
+    action.prepare()
+    with pytest.raises(BrokeOff):
+        action.send()
+    seen = action.probe()
+    assert (seen.seen, seen.state["extent"], seen.parts) == ("diverged", "partial", ())
+    assert seen.state["leftovers"] == ["table:_alembic_tmp_billing"]
+    with pytest.raises(Refused, match="half-made by an earlier migration: table:_alembic_tmp_billing"):
+        bench.action().prepare()
+    bench.sql("DROP TABLE _alembic_tmp_billing")
+    assert action.probe().seen == "absent"
+
+
+def test_ended_without_an_error_and_not_as_rehearsed_is_unknown(bench):
+    """A migration that does less on real rows than on the empty copy reports success; the schema does not."""
+    bench.write("r2", "r1", f"if not {ROWS}:\n    {ADD}", f"if not {ROWS}:\n    {DROP}")
+    action = bench.action()
+    action.prepare()
+    with pytest.raises(BrokeOff, match="ended without an error, but"):
+        action.send()
+    assert (action.probe().seen, action.probe().state["extent"]) == ("diverged", "none")
 
 
 @pytest.mark.crash

@@ -261,6 +261,30 @@ def test_target_that_is_not_ahead_is_refused(bench, to, code):
     assert refused.value.code == code
 
 
+def test_histories_that_are_not_one_line_are_refused(bench):
+    """Two heads name nothing, a merge has no one way back, and a database at two revisions is at none."""
+    bench.write("r3", "r1", 'op.create_table("x", sa.Column("id", sa.Integer))', 'op.drop_table("x")')
+    with pytest.raises(Refused, match="2 heads: r2, r3") as refused:
+        bench.action("head").prepare()
+    assert refused.value.code == "many_heads"
+    bench.write("r4", ("r2", "r3"), "pass", "pass")
+    with pytest.raises(Refused, match="merges") as refused:
+        bench.action("r4").prepare()
+    assert refused.value.code == "not_linear"
+    bench.sql("INSERT INTO alembic_version VALUES ('r3')")
+    with pytest.raises(Refused, match="has 2 heads: r1, r3") as refused:
+        bench.action("r2").prepare()
+    assert refused.value.code == "many_heads"
+
+
+def test_file_whose_predecessor_is_missing_is_refused(bench):
+    """Files that do not hang together lead nowhere, and the missing revision is named."""
+    (bench.versions / "r1.py").unlink()
+    with pytest.raises(Refused, match="'r1', and no file") as refused:
+        bench.action().prepare()
+    assert refused.value.code == "no_path"
+
+
 def test_migration_that_prints_logs_and_imports_is_served(bench):
     """Output of a migration does not disturb the answer, and its project's folder can be imported from."""
     (bench.root / "app").mkdir()

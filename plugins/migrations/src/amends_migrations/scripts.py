@@ -71,6 +71,8 @@ def resolve(versions: Path, name: str) -> str:
         if name == "head" and len(heads) > 1:
             raise Unfit(f"the files have {len(heads)} heads: {', '.join(sorted(heads))}; name one", code="many_heads")
         found = directory.get_revision(name)
+    except KeyError as error:
+        raise Unfit(f"a file in `{versions}` follows {error}, and no file has that revision", code="no_path") from error
     except CommandError as error:
         raise Unfit(f"no revision `{name}` in `{versions}`: {error}", code="unknown_revision") from error
     return found.revision

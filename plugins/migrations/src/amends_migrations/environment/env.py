@@ -3,10 +3,6 @@
 from alembic import context
 
 attributes = context.config.attributes
-context.configure(
-    connection=attributes["connection"],
-    version_table=attributes["version_table"],
-    transaction_per_migration=True,
-)
+context.configure(connection=attributes["connection"], version_table=attributes["version_table"])
 with context.begin_transaction():
     context.run_migrations()

@@ -30,7 +30,8 @@ _IDENTITY = f"""(
   WHERE p.refobjid = c.oid AND p.refobjsubid = a.attnum AND p.deptype = 'i' AND p.classid = 'pg_class'::regclass)"""
 _COLUMN = f"""quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
   || CASE WHEN a.attcollation <> t.typcollation THEN ' COLLATE ' || a.attcollation::regcollation ELSE '' END
-  || CASE WHEN a.attgenerated = 's' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ') STORED'
+  || CASE WHEN a.attgenerated <> '' THEN ' GENERATED ALWAYS AS (' || pg_get_expr(d.adbin, d.adrelid) || ') '
+         || CASE a.attgenerated WHEN 'v' THEN 'VIRTUAL' ELSE 'STORED' END
        WHEN a.attidentity <> '' THEN {_IDENTITY}
        WHEN d.adbin IS NOT NULL THEN ' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid) ELSE '' END
   || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END"""

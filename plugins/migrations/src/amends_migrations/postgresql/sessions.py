@@ -33,9 +33,42 @@ _STATUS: dict[str | None, TransactionStatus] = {
 }
 
 
+class Watch:
+    """Stands beside a session that migrates: notes what is about to become durable before it is sent, and lets no
+    transaction wait longer than `wait_seconds` for a table, because everybody who comes after it waits with it. What
+    runs outside of transactions (a concurrent index) stands in nobody's way, and waits as long as it must.
+    """
+
+    def __init__(self, note: Note, wait_seconds: float) -> None:
+        self._note = note
+        self._wait_ms = max(1, round(wait_seconds * 1000))
+        self._outside = False
+
+    def beginning(self, connection: Connection) -> None:
+        """Limit how long the transaction waits for locks."""
+        driver = _driver(connection)
+        if not driver.autocommit:
+            driver.execute(f"SET LOCAL lock_timeout = {self._wait_ms}")
+
+    def committing(self, connection: Connection) -> None:
+        """Note the transaction, if it changes anything."""
+        driver = _driver(connection)
+        if driver.autocommit:
+            return
+        found = driver.execute("SELECT txid_current_if_assigned()").fetchone()[0]
+        if found is not None:
+            self._note.transaction(int(found))
+
+    def executing(self, connection: Connection, *_rest: object) -> None:
+        """Note once that a statement runs outside of a transaction."""
+        if not self._outside and _driver(connection).autocommit:
+            self._note.outside()
+            self._outside = True
+
+
 @contextmanager
-def connected(url: str, name: str, *, autocommit: bool = False, note: Note | None = None) -> Generator[Connection]:
-    """One session named `name`; no pool, no retry. With `note`, each transaction is noted before its commit."""
+def connected(url: str, name: str, *, autocommit: bool = False, watch: Watch | None = None) -> Generator[Connection]:
+    """One session named `name`; no pool, no retry."""
     address = make_url(url)
     engine = create_engine(
         address,
@@ -46,8 +79,8 @@ def connected(url: str, name: str, *, autocommit: bool = False, note: Note | Non
             **({} if "connect_timeout" in address.query else {"connect_timeout": _CONNECT_SECONDS}),
         },
     )
-    if note is not None:
-        watch = _Watch(note)
+    if watch is not None:
+        event.listen(engine, "begin", watch.beginning)
         event.listen(engine, "commit", watch.committing)
         event.listen(engine, "before_cursor_execute", watch.executing)
     try:
@@ -111,29 +144,6 @@ def _status(connection: Connection, number: int) -> TransactionStatus:
     if number >= newest:
         return "forgotten"  # a server restored to an earlier time has not come so far yet
     return _STATUS[_one(connection, "SELECT txid_status(:number)", {"number": number})]
-
-
-class _Watch:
-    """Notes what is about to become durable, before it is sent."""
-
-    def __init__(self, note: Note) -> None:
-        self._note = note
-        self._outside = False
-
-    def committing(self, connection: Connection) -> None:
-        """Note the transaction, if it changes anything."""
-        driver = _driver(connection)
-        if driver.autocommit:
-            return
-        found = driver.execute("SELECT txid_current_if_assigned()").fetchone()[0]
-        if found is not None:
-            self._note.transaction(int(found))
-
-    def executing(self, connection: Connection, *_rest: object) -> None:
-        """Note once that a statement runs outside of a transaction."""
-        if not self._outside and _driver(connection).autocommit:
-            self._note.outside()
-            self._outside = True
 
 
 def _driver(connection: Connection) -> Any:

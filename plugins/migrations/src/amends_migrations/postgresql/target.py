@@ -57,11 +57,11 @@ class PostgresqlTarget:
 
     @contextmanager
     def migrating(self, *, marker: str, wait_seconds: float, limit_seconds: float, note: Note) -> Generator[Connection]:
-        with sessions.connected(self._url, marker, note=note) as connection:
+        watch = sessions.Watch(note, wait_seconds)
+        with sessions.connected(self._url, marker, watch=watch) as connection:
             sessions.lock(connection, self._version_table, wait_seconds=wait_seconds)
-            # A migration that waits for a table keeps everybody behind it waiting: it waits as long as for our lock.
-            connection.execute(text(f"SET lock_timeout = {max(1, round(wait_seconds * 1000))}"))
-            connection.execute(text(f"SET statement_timeout = {max(1, round(limit_seconds * 1000))}"))
+            for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                connection.execute(text(f"SET {limit} = {max(1, round(limit_seconds * 1000))}"))
             connection.commit()
             yield connection
 

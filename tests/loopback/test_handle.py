@@ -146,7 +146,7 @@ def test_a_wrong_control_call_says_what_there_is(call, text):
 
 def test_an_unknown_system_is_refused_by_name():
     """And those that there are, are named."""
-    with pytest.raises(ValueError, match="jira, partner, portal, slack, unleash"):
+    with pytest.raises(ValueError, match="github, jira, partner, portal, shop, slack, unleash"):
         LoopbackSystem.start("fax")
 
 

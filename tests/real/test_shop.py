@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TESTS = "plugins/http/tests/test_shop.py"
 
 
+@pytest.mark.timeout(300)
 def test_the_shop_contracts_hold_on_the_real_shop(vendure):
     """All but those that tell the shop to misbehave."""
     line = {

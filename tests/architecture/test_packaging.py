@@ -42,10 +42,13 @@ def test_dev_lock_holds_the_runtime_lock():
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
 def test_plugin_is_named_once(folder):
-    """Folder, distribution, import package and entry point carry one name."""
+    """Folder, distribution, import package and entry point carry one name; commands it brings are of its own package."""
     project = load(folder)["project"]
     assert project["name"] == f"amends-{folder.name}"
-    assert project["entry-points"] == {"amends": {folder.name: f"amends_{folder.name}.plugin"}}
+    points = dict(project["entry-points"])
+    commands = points.pop("amends.commands", {})
+    assert all(command.startswith(f"amends_{folder.name}.") for command in commands.values())
+    assert points == {"amends": {folder.name: f"amends_{folder.name}.plugin"}}
 
 
 def test_tools_know_every_plugin():

@@ -42,7 +42,7 @@ def test_dev_lock_holds_the_runtime_lock():
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
 def test_plugin_is_named_once(folder):
-    """Folder, distribution, import package and entry point carry one name; commands it brings are of its own package."""
+    """Folder, distribution, import package and entry point carry one name; its commands are of its own package."""
     project = load(folder)["project"]
     assert project["name"] == f"amends-{folder.name}"
     points = dict(project["entry-points"])

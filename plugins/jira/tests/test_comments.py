@@ -189,3 +189,14 @@ def test_a_comment_that_is_gone_already_is_not_deleted_again(each):
     each.foreign("DELETE", f"issue/{KEY}/comment/{done.effect['comment_id']}")
     assert each.undo(comment, done, "delete").seen == "absent"
     assert [line.split(" ")[0] for line in each.writes()] == ["POST"]
+
+
+@pytest.mark.parametrize("kind", ["comment", "assign", "create"])
+def test_a_probe_that_is_told_to_wait_says_for_how_long(each, kind):
+    """429 with Retry-After: the engine does not ask sooner."""
+    args = {"comment": ARGS, "assign": {"key": KEY, "account_id": "acc-maya"}}
+    args["create"] = {"project": "BILL", "issuetype": "Task", "summary": "x"}
+    capability, call = each.ready(kind, args[kind])
+    each.system.arm("refuse", method="*", status=429, headers={"Retry-After": "9"})
+    seen = capability.probe(call)
+    assert (seen.seen, seen.retry_after_seconds) == ("inconclusive", 9.0)

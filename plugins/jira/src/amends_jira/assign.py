@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepa
 from amends.spi.http import Unreadable
 from amends_jira import contracts, history, issues, marker
 from amends_jira.arguments import AssignArgs
-from amends_jira.client import Jira, look_before_sending
+from amends_jira.client import Jira, look_before_sending, unseen
 from amends_jira.issues import Issue
 from amends_jira.values import project_of, text_of
 
@@ -47,7 +47,7 @@ class Assign(Capability):
             issue = issues.read(self._jira, question, ["assignee"])
             return self._seen(question, issue)
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
 
     def undo(self, call: Call) -> Receipt:
         """Put the former assignee back, unless somebody has assigned the issue since."""
@@ -66,7 +66,7 @@ class Assign(Capability):
             if self._assignee(issue) != question.before.get("account_id"):
                 return self._seen(question, issue)
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         return Observation(seen="absent", state={"assignee": "before"}, reference=issue.key)
 
     def _seen(self, question: Question, issue: Issue) -> Observation:

@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from amends.spi import Call, Json, JsonMap, NotSent, Question
+from amends.spi import Call, Json, JsonMap, NotSent, Observation, Question
 from amends.spi.http import HttpRequest, HttpSender, Unreadable
 from amends_jira import answers
 from amends_jira.options import JiraOptions
@@ -22,6 +22,7 @@ class Listing:
     items: tuple[JsonMap, ...]
     complete: bool
     detail: str = ""
+    retry_after_seconds: float | None = None
 
 
 class Jira:
@@ -98,7 +99,8 @@ class Jira:
             for page in self._pages(question, path, field, start, query or {}, PAGE):
                 items.extend(page)
         except Unreadable as unreadable:
-            return Listing(tuple(items), complete=False, detail=str(unreadable))
+            later = unreadable.retry_after_seconds
+            return Listing(tuple(items), complete=False, detail=str(unreadable), retry_after_seconds=later)
         return Listing(tuple(items), complete=True)
 
     def _pages(
@@ -146,6 +148,12 @@ class Jira:
             return self._headers(question)
         except NotSent as missing:
             raise Unreadable(str(missing), code=missing.code) from None
+
+
+def unseen(unreadable: Unreadable) -> Observation:
+    """What a probe says that could not read, and when Jira wants to be asked again."""
+    later = unreadable.retry_after_seconds
+    return Observation(seen="inconclusive", detail=str(unreadable), retry_after_seconds=later)
 
 
 @contextmanager

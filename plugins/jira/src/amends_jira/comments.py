@@ -45,7 +45,10 @@ def look(jira: Jira, question: Question, key: str, text: str) -> Observation:
     known = question.reference.partition("/")[2] or text_of(question.effect.get("comment_id"))
     if known and known not in ours and jira.options.marks_text and _by_id(listing.items, known) is not None:
         detail = f"comment {known} is there, but does not bear our marker"
-    return _seen(jira, question, key, ours, text, detail, complete=listing.complete and not detail)
+    if not ours and not listing.complete:
+        later = listing.retry_after_seconds
+        return Observation(seen="inconclusive", detail=detail, retry_after_seconds=later)
+    return _seen(jira, question, key, ours, text, detail, complete=not detail)
 
 
 def look_at_one(jira: Jira, question: Question, key: str, number: str, text: str) -> Observation:

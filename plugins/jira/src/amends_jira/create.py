@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Quest
 from amends.spi.http import Ambiguous, Unreadable
 from amends_jira import contracts, finding, issues, marker
 from amends_jira.arguments import CreateArgs
-from amends_jira.client import Jira, look_before_sending
+from amends_jira.client import Jira, look_before_sending, unseen
 from amends_jira.text import document, wiki
 from amends_jira.values import maps_of, text_of
 
@@ -42,7 +42,7 @@ class Create(Capability):
             there = finding.by_key(self._jira, question, known) if known else "not_there"
             gone = bool(known) and there == "not_there" and self._is_gone(question)
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         found = finding.by_search(self._jira, question)
         ours = [text_of(item.get("key")) for item in found.items]
         if there == "ours" and known not in ours:
@@ -57,7 +57,8 @@ class Create(Capability):
                 detail = f"`{known}` is there, but does not bear our marker"
             return Observation(seen="inconclusive", reference=known, detail=detail)
         if not found.complete:
-            return Observation(seen="inconclusive", detail=found.detail)
+            later = found.retry_after_seconds
+            return Observation(seen="inconclusive", detail=found.detail, retry_after_seconds=later)
         return Observation(seen="absent", state={"issue": "not_found"}, detail="search does not know it (yet)")
 
     def undo(self, call: Call) -> Receipt:
@@ -89,7 +90,7 @@ class Create(Capability):
         try:
             there = finding.by_key(self._jira, question, known)
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         if there == "not_there":
             return Observation(seen="absent", state={"issue": "gone"}, reference=known)
         if there == "not_ours":

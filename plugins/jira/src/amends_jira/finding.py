@@ -41,7 +41,8 @@ def by_search(jira: Jira, question: Question) -> Listing:
             if page and not near:
                 break  # newest first: everything further on is older still
     except Unreadable as unreadable:
-        return Listing(tuple(ours), complete=False, detail=str(unreadable))
+        later = unreadable.retry_after_seconds
+        return Listing(tuple(ours), complete=False, detail=str(unreadable), retry_after_seconds=later)
     return Listing(tuple(ours), complete=True)
 
 

@@ -8,7 +8,7 @@ from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepa
 from amends.spi.http import Unreadable
 from amends_jira import contracts, history, issues, marker
 from amends_jira.arguments import LabelsArgs
-from amends_jira.client import Jira, look_before_sending
+from amends_jira.client import Jira, look_before_sending, unseen
 from amends_jira.issues import Issue
 from amends_jira.values import project_of, text_of, texts_of
 
@@ -43,7 +43,7 @@ class Labels(Capability):
         try:
             return self._seen(question, issues.read(self._jira, question, ["labels"]))
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
 
     def undo(self, call: Call) -> Receipt:
         """Remove those that this run added and add those that it removed, unless somebody has changed them since."""
@@ -62,7 +62,7 @@ class Labels(Capability):
             if _present(issue) & _named(question) != _before(question):
                 return self._seen(question, issue)
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         return Observation(seen="absent", state={"labels": "before"}, reference=issue.key)
 
     def _seen(self, question: Question, issue: Issue) -> Observation:

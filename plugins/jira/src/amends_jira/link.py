@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepa
 from amends.spi.http import Unreadable
 from amends_jira import contracts, history, issues
 from amends_jira.arguments import LinkArgs
-from amends_jira.client import Jira, look_before_sending
+from amends_jira.client import Jira, look_before_sending, unseen
 from amends_jira.issues import Issue
 from amends_jira.values import map_of, maps_of, project_of, text_of
 from amends_jira.workflow import same
@@ -53,7 +53,7 @@ class Link(Capability):
         try:
             return self._seen(question, issues.read(self._jira, question, ["issuelinks"]))
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
 
     def undo(self, call: Call) -> Receipt:
         """Delete the link by the id that it has now, unless somebody else made it or it is gone."""
@@ -80,7 +80,7 @@ class Link(Capability):
         try:
             issue = issues.read(self._jira, question, ["issuelinks"])
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         found = _links(question, issue)
         if number and number not in found:
             return Observation(seen="absent", state={"link": "gone"})

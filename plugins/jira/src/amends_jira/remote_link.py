@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, JsonMap, Observation, Prepared, Q
 from amends.spi.http import Unreadable
 from amends_jira import contracts, marker
 from amends_jira.arguments import RemoteLinkArgs
-from amends_jira.client import Jira, look_before_sending
+from amends_jira.client import Jira, look_before_sending, unseen
 from amends_jira.values import map_of, project_of, text_of
 
 
@@ -42,7 +42,7 @@ class RemoteLink(Capability):
         try:
             found = self._links(question)
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         if not found:
             return Observation(seen="absent", state={"remote_link": "gone"})
         url = text_of(map_of(found[0].get("object")).get("url"))

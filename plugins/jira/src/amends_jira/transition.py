@@ -6,7 +6,7 @@ from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepa
 from amends.spi.http import Unreadable
 from amends_jira import contracts, history, issues, marker, wayback, workflow
 from amends_jira.arguments import TransitionArgs
-from amends_jira.client import Jira, look_before_sending
+from amends_jira.client import Jira, look_before_sending, unseen
 from amends_jira.issues import Issue
 from amends_jira.values import map_of, name_of, project_of, settable, text_of
 
@@ -73,7 +73,7 @@ class Transition(Capability):
         try:
             return self._seen(question, issues.read(self._jira, question, ["status"]))
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
 
     def undo(self, call: Call) -> Receipt:
         """One step of the way back, unless somebody has moved the issue since; most ways back are one step long.
@@ -103,7 +103,7 @@ class Transition(Capability):
         try:
             issue = issues.read(self._jira, question, ["status", *given])
         except Unreadable as unreadable:
-            return Observation(seen="inconclusive", detail=str(unreadable))
+            return unseen(unreadable)
         if not workflow.same(_status(issue), before):
             return self._seen(question, issue)
         state: JsonMap = {"status": _status(issue), "moved": "ours"}

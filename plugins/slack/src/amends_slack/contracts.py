@@ -79,7 +79,6 @@ def update(options: SlackOptions) -> Contract:
         restores_before_image=True,
         compensation=(
             Alternative(name="restore", when={"message": ("updated",)}, retry=Retry(attempts=3, settle_seconds=1.0)),
-            Alternative(name="thread_correction", when={"message": ("updated",)}, undo="correct"),
             Alternative(name="person", undo="escalate"),
         ),
         signal=_signal("the changed text of this message"),

@@ -40,7 +40,7 @@ def plain_git(monkeypatch):
 
 
 @dataclass
-class Bench:
+class Desk:
     """The remote `billing.git` and what surrounds it; capabilities made as the plugin makes them."""
 
     root: Path
@@ -190,7 +190,7 @@ class Action:
 
 
 @pytest.fixture
-def bench(tmp_path):
+def desk(tmp_path):
     """A remote with one commit on main, and two clones of it."""
     remote, checkout, other = tmp_path / "billing.git", tmp_path / "agent", tmp_path / "other"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
@@ -201,4 +201,4 @@ def bench(tmp_path):
     git(other, "commit", "-q", "-m", "start")
     git(other, "push", "-q", "origin", "main")
     git(tmp_path, "clone", "-q", str(remote), str(checkout))
-    return Bench(tmp_path, remote, checkout, other)
+    return Desk(tmp_path, remote, checkout, other)

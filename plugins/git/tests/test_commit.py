@@ -11,131 +11,131 @@ def git(*args):
     return run(["git", *map(str, args)], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def committed(bench, **args):
-    bench.action("create_branch", branch="feature/field").run()
+def committed(desk, **args):
+    desk.action("create_branch", branch="feature/field").run()
     given = {"message": "add the field", "files": {"app/field.py": "FIELD = 1\n"}, **args}
-    action = bench.action("commit", branch="feature/field", **given)
+    action = desk.action("commit", branch="feature/field", **given)
     action.run()
     return action
 
 
-def local(bench, branch="feature/field"):
-    return git("-C", bench.checkout, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
+def local(desk, branch="feature/field"):
+    return git("-C", desk.checkout, "for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")
 
 
-def test_commit_lands_on_the_branch_and_leaves_the_checkout_alone(bench):
+def test_commit_lands_on_the_branch_and_leaves_the_checkout_alone(desk):
     """Dirty files, staged changes and a stale index lock of a killed git stay as they are."""
-    (bench.checkout / "README.md").write_text("half-written\n")
-    git("-C", bench.checkout, "add", "README.md")
-    (bench.checkout / "notes.txt").write_text("untracked\n")
-    (bench.checkout / ".git/index.lock").touch()
-    before = git("-C", bench.checkout, "--no-optional-locks", "status", "--porcelain", "--branch")
-    action = committed(bench)
-    assert git("-C", bench.checkout, "--no-optional-locks", "status", "--porcelain", "--branch") == before
-    assert local(bench) == action.allocated["commit"] == action.done.reference
-    assert git("-C", bench.checkout, "show", f"{local(bench)}:app/field.py") == "FIELD = 1"
-    message = git("-C", bench.checkout, "log", "-1", "--format=%(trailers:key=Amends-Action,valueonly)", local(bench))
+    (desk.checkout / "README.md").write_text("half-written\n")
+    git("-C", desk.checkout, "add", "README.md")
+    (desk.checkout / "notes.txt").write_text("untracked\n")
+    (desk.checkout / ".git/index.lock").touch()
+    before = git("-C", desk.checkout, "--no-optional-locks", "status", "--porcelain", "--branch")
+    action = committed(desk)
+    assert git("-C", desk.checkout, "--no-optional-locks", "status", "--porcelain", "--branch") == before
+    assert local(desk) == action.allocated["commit"] == action.done.reference
+    assert git("-C", desk.checkout, "show", f"{local(desk)}:app/field.py") == "FIELD = 1"
+    message = git("-C", desk.checkout, "log", "-1", "--format=%(trailers:key=Amends-Action,valueonly)", local(desk))
     assert message.strip() == f"amends {action.action_id}"
     assert action.probe().seen == "applied"
 
 
-def test_commit_goes_back_and_stays_reachable(bench):
+def test_commit_goes_back_and_stays_reachable(desk):
     """The branch returns to its former state; a backup ref still holds the commit."""
-    action = committed(bench)
+    action = committed(desk)
     assert action.rung() == "restore"
     action.undo()
-    assert local(bench) == ""
+    assert local(desk) == ""
     assert action.verify().seen == "absent"
-    assert git("-C", bench.checkout, "rev-parse", f"refs/amends/actions/{action.action_id}") == action.done.reference
+    assert git("-C", desk.checkout, "rev-parse", f"refs/amends/actions/{action.action_id}") == action.done.reference
 
 
-def test_later_local_commit_is_not_reset_away(bench):
+def test_later_local_commit_is_not_reset_away(desk):
     """Work made on top after us stays: diverged, and an undo sent all the same is refused."""
-    action = committed(bench)
-    git("-C", bench.checkout, "checkout", "-q", "feature/field")
-    git("-C", bench.checkout, "commit", "-q", "--allow-empty", "-m", "later")
-    later = local(bench)
-    git("-C", bench.checkout, "checkout", "-q", "--detach")
+    action = committed(desk)
+    git("-C", desk.checkout, "checkout", "-q", "feature/field")
+    git("-C", desk.checkout, "commit", "-q", "--allow-empty", "-m", "later")
+    later = local(desk)
+    git("-C", desk.checkout, "checkout", "-q", "--detach")
     assert action.probe().seen == "diverged"
     with pytest.raises(Refused):
         action.capability.undo(action.call(rung="restore"))
-    assert local(bench) == later
+    assert local(desk) == later
 
 
-def test_commit_pushed_by_somebody_is_reverted(bench):
+def test_commit_pushed_by_somebody_is_reverted(desk):
     """Memory says local, the remote says pushed: the rung is a revert, and afterwards it counts as undone."""
-    action = committed(bench)
-    git("-C", bench.checkout, "push", "-q", "origin", "feature/field")
+    action = committed(desk)
+    git("-C", desk.checkout, "push", "-q", "origin", "feature/field")
     assert action.rung() == "revert"
     action.undo()
-    tip = bench.remote_ref("refs/heads/feature/field")
-    assert git("-C", bench.remote, "ls-tree", "-r", "--name-only", tip) == "README.md"
+    tip = desk.remote_ref("refs/heads/feature/field")
+    assert git("-C", desk.remote, "ls-tree", "-r", "--name-only", tip) == "README.md"
     assert action.verify().seen == "absent"
 
 
-def test_run_of_branch_commit_and_push_is_taken_back_in_reverse(bench):
+def test_run_of_branch_commit_and_push_is_taken_back_in_reverse(desk):
     """Each undo finds its own effect: push back, commit back, branch gone, main untouched."""
-    main = bench.remote_ref("refs/heads/main")
-    branch = bench.action("create_branch", branch="feature/field")
+    main = desk.remote_ref("refs/heads/main")
+    branch = desk.action("create_branch", branch="feature/field")
     branch.run()
-    commit = bench.action("commit", branch="feature/field", message="field", files={"f.py": "x\n"})
+    commit = desk.action("commit", branch="feature/field", message="field", files={"f.py": "x\n"})
     commit.run()
-    push = bench.action("push", branch="feature/field", commit=commit.done.reference)
+    push = desk.action("push", branch="feature/field", commit=commit.done.reference)
     push.run()
     for action in (push, commit, branch):
         assert action.probe().seen == "applied"
         action.undo()
         assert action.verify().seen == "absent"
-    assert (bench.remote_ref("refs/heads/feature/field"), bench.remote_ref("refs/heads/main")) == ("", main)
+    assert (desk.remote_ref("refs/heads/feature/field"), desk.remote_ref("refs/heads/main")) == ("", main)
 
 
-def test_checked_out_branch_is_not_moved_under_a_person(bench):
+def test_checked_out_branch_is_not_moved_under_a_person(desk):
     """A branch that a worktree shows is refused, with the way out."""
     with pytest.raises(Refused, match="checked out"):
-        bench.action("commit", branch="main", message="m", files={"a": "b"}).prepare()
+        desk.action("commit", branch="main", message="m", files={"a": "b"}).prepare()
 
 
-def test_worktree_files_are_committed_with_mode_and_deletion(bench):
+def test_worktree_files_are_committed_with_mode_and_deletion(desk):
     """`paths` are read from the worktree: content, executable bit, and a missing file as a deletion."""
-    script = bench.checkout / "run.sh"
+    script = desk.checkout / "run.sh"
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
-    (bench.checkout / "README.md").unlink()
-    action = committed(bench, files={}, paths=["run.sh", "README.md"])
-    assert git("-C", bench.checkout, "ls-tree", "-r", action.done.reference).split("\t") == [
-        git("-C", bench.checkout, "ls-tree", "-r", action.done.reference).split("\t")[0],
+    (desk.checkout / "README.md").unlink()
+    action = committed(desk, files={}, paths=["run.sh", "README.md"])
+    assert git("-C", desk.checkout, "ls-tree", "-r", action.done.reference).split("\t") == [
+        git("-C", desk.checkout, "ls-tree", "-r", action.done.reference).split("\t")[0],
         "run.sh",
     ]
-    assert git("-C", bench.checkout, "ls-tree", action.done.reference).startswith("100755 blob")
+    assert git("-C", desk.checkout, "ls-tree", action.done.reference).startswith("100755 blob")
 
 
-def test_worktree_that_changes_between_intent_and_call_is_not_committed(bench):
+def test_worktree_that_changes_between_intent_and_call_is_not_committed(desk):
     """What was shown and authorized is what is committed, or nothing is."""
-    (bench.checkout / "run.sh").write_text("echo one\n")
-    bench.action("create_branch", branch="feature/field").run()
-    action = bench.action("commit", branch="feature/field", message="m", paths=["run.sh"])
+    (desk.checkout / "run.sh").write_text("echo one\n")
+    desk.action("create_branch", branch="feature/field").run()
+    action = desk.action("commit", branch="feature/field", message="m", paths=["run.sh"])
     action.prepare()
-    (bench.checkout / "run.sh").write_text("echo two\n")
+    (desk.checkout / "run.sh").write_text("echo two\n")
     with pytest.raises(NotSent, match="changed"):
         action.send()
-    assert local(bench) == ""
+    assert local(desk) == ""
 
 
-def test_symbolic_links_do_not_lead_out_of_the_worktree(bench):
+def test_symbolic_links_do_not_lead_out_of_the_worktree(desk):
     """A path over a link, which could name any file of the host, is refused."""
-    (bench.root / "secret").write_text("s3cret")
-    (bench.checkout / "link").symlink_to(bench.root)
-    bench.action("create_branch", branch="feature/field").run()
+    (desk.root / "secret").write_text("s3cret")
+    (desk.checkout / "link").symlink_to(desk.root)
+    desk.action("create_branch", branch="feature/field").run()
     with pytest.raises(Refused, match="symbolic link"):
-        bench.action("commit", branch="feature/field", message="m", paths=["link/secret"]).prepare()
+        desk.action("commit", branch="feature/field", message="m", paths=["link/secret"]).prepare()
 
 
-def test_leftover_ref_lock_is_named_and_not_broken(bench):
+def test_leftover_ref_lock_is_named_and_not_broken(desk):
     """The lock of a killed git does not say whose it is: the call is refused, may be repeated, and names the file."""
-    bench.action("create_branch", branch="feature/field").run()
-    action = bench.action("commit", branch="feature/field", message="m", files={"a": "b"})
+    desk.action("create_branch", branch="feature/field").run()
+    action = desk.action("commit", branch="feature/field", message="m", files={"a": "b"})
     action.prepare()
-    lock = bench.checkout / ".git/refs/heads/feature/field.lock"
+    lock = desk.checkout / ".git/refs/heads/feature/field.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     lock.touch()
     with pytest.raises(Refused, match=r"field\.lock") as refused:
@@ -147,27 +147,27 @@ def test_leftover_ref_lock_is_named_and_not_broken(bench):
     assert action.probe().seen == "applied"
 
 
-def test_checkout_that_is_gone_took_its_branch_along(bench):
+def test_checkout_that_is_gone_took_its_branch_along(desk):
     """Removed with its folder still listable: absent. Replaced by something unreadable: nobody can tell."""
-    action = committed(bench)
-    bench.checkout.rename(bench.root / "moved")
+    action = committed(desk)
+    desk.checkout.rename(desk.root / "moved")
     assert action.probe().seen == "absent"
-    bench.checkout.mkdir()
+    desk.checkout.mkdir()
     assert action.probe().seen == "inconclusive"
 
 
-def test_hooks_and_configuration_of_the_checkout_do_not_run(bench):
+def test_hooks_and_configuration_of_the_checkout_do_not_run(desk):
     """An agent can write its checkout's hooks and configuration: nothing of them is executed."""
-    trap = bench.root / "trap"
+    trap = desk.root / "trap"
     for name in ("pre-push", "reference-transaction", "post-index-change", "pre-commit"):
-        hook = bench.checkout / ".git/hooks" / name
+        hook = desk.checkout / ".git/hooks" / name
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(f"#!/bin/sh\ntouch {trap}\n")
         hook.chmod(0o755)
-    git("-C", bench.checkout, "config", "core.sshCommand", f"touch {trap}")
-    git("-C", bench.checkout, "config", f"url.ext::touch {trap}.insteadOf", str(bench.remote))
-    action = committed(bench)
-    push = bench.action("push", branch="feature/field", commit=action.done.reference)
+    git("-C", desk.checkout, "config", "core.sshCommand", f"touch {trap}")
+    git("-C", desk.checkout, "config", f"url.ext::touch {trap}.insteadOf", str(desk.remote))
+    action = committed(desk)
+    push = desk.action("push", branch="feature/field", commit=action.done.reference)
     push.run()
     push.undo()
     action.undo()
@@ -175,14 +175,14 @@ def test_hooks_and_configuration_of_the_checkout_do_not_run(bench):
 
 
 @pytest.mark.parametrize("path", ["../evil", "/etc/passwd", ".git/config", "a//b", "a/./b"])
-def test_path_outside_the_tree_is_refused(bench, path):
+def test_path_outside_the_tree_is_refused(desk, path):
     """A path that leaves the tree or touches git's own files does not validate."""
     with pytest.raises(ValueError, match="not a path"):
-        bench.action("commit", branch="x", message="m", files={path: ""}).prepare()
+        desk.action("commit", branch="x", message="m", files={path: ""}).prepare()
 
 
 @pytest.mark.parametrize("name", ["-x", "a..b", "a b", "a.lock", "HEAD", "a~1", "refs/", "a/.b", "@", "a@{1}"])
-def test_name_git_does_not_accept_is_refused(bench, name):
+def test_name_git_does_not_accept_is_refused(desk, name):
     """A branch name that git would refuse or misread does not validate."""
     with pytest.raises(ValueError, match="branch"):
-        bench.action("create_branch", branch=name).prepare()
+        desk.action("create_branch", branch=name).prepare()

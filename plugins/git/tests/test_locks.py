@@ -13,46 +13,46 @@ from amends_git import locks
 
 
 @pytest.fixture
-def topic(bench):
+def topic(desk):
     """A checkout that can be switched to `topic`; its index lock."""
-    bench.git(bench.checkout, "branch", "topic")
-    (bench.checkout / "README.md").write_text("half-written\n")
-    return bench.checkout / ".git/index.lock"
+    desk.git(desk.checkout, "branch", "topic")
+    (desk.checkout / "README.md").write_text("half-written\n")
+    return desk.checkout / ".git/index.lock"
 
 
-def checkout(bench):
-    action = bench.action("checkout", target="topic", put_aside=True)
+def checkout(desk):
+    action = desk.action("checkout", target="topic", put_aside=True)
     action.prepare()
     return action
 
 
-def leave_lock_of_killed_git(bench):
+def leave_lock_of_killed_git(desk):
     """A git killed by SIGKILL in its pre-commit hook leaves its index lock behind."""
-    hook = bench.checkout / ".git/hooks/pre-commit"
+    hook = desk.checkout / ".git/hooks/pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
     hook.chmod(0o755)
-    bench.git(bench.checkout, "commit", "-q", "-am", "never", check=False)
+    desk.git(desk.checkout, "commit", "-q", "-am", "never", check=False)
     hook.unlink()
 
 
-def test_lock_of_a_killed_git_is_named_and_stays(bench, topic):
+def test_lock_of_a_killed_git_is_named_and_stays(desk, topic):
     """Other hosts or containers may use the checkout, so nobody can tell whose it is: refused for now."""
-    leave_lock_of_killed_git(bench)
-    action = checkout(bench)
+    leave_lock_of_killed_git(desk)
+    action = checkout(desk)
     with pytest.raises(Refused, match=r"index\.lock.*remove it") as refused:
         action.send()
     assert (refused.value.code, refused.value.again, topic.exists()) == ("locked", True, True)
     assert action.probe().seen == "absent"
-    assert (bench.checkout / "README.md").read_text() == "half-written\n"
+    assert (desk.checkout / "README.md").read_text() == "half-written\n"
 
 
-def test_lock_of_a_killed_git_is_removed_where_its_owner_is_proven_dead(bench, topic, monkeypatch):
+def test_lock_of_a_killed_git_is_removed_where_its_owner_is_proven_dead(desk, topic, monkeypatch):
     """Everybody who uses the checkout can be seen from here, and none of them can have made it."""
-    leave_lock_of_killed_git(bench)
-    monkeypatch.setattr(locks, "_suspect", watched := Watched(bench, locks._suspect))
-    bench.settings = {"exclusive": True}
-    action = checkout(bench)
+    leave_lock_of_killed_git(desk)
+    monkeypatch.setattr(locks, "_suspect", watched := Watched(desk, locks._suspect))
+    desk.settings = {"exclusive": True}
+    action = checkout(desk)
     action.send()
     assert (action.probe().seen, topic.exists()) == ("applied", False)
     assert watched.asked
@@ -61,8 +61,8 @@ def test_lock_of_a_killed_git_is_removed_where_its_owner_is_proven_dead(bench, t
 class Watched:
     """Asks about every process but those of tests that run beside this one."""
 
-    def __init__(self, bench, suspect):
-        self.bench, self.suspect, self.asked = bench, suspect, 0
+    def __init__(self, desk, suspect):
+        self.desk, self.suspect, self.asked = desk, suspect, 0
 
     def __call__(self, process, made_after_boot, inside):
         self.asked += 1
@@ -71,11 +71,11 @@ class Watched:
 
 
 @pytest.mark.parametrize("how", ["works in the checkout", "holds a file of it", "is called git"])
-def test_lock_with_a_possible_owner_alive_is_never_removed(bench, topic, how, tmp_path):
+def test_lock_with_a_possible_owner_alive_is_never_removed(desk, topic, how, tmp_path):
     """A process that was there before the lock and may have made it lives: the refusal names it."""
     sleeper = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"]
-    opened = (bench.checkout / "README.md").open("rb") if how == "holds a file of it" else None
-    folder = bench.checkout if how == "works in the checkout" else bench.root
+    opened = (desk.checkout / "README.md").open("rb") if how == "holds a file of it" else None
+    folder = desk.checkout if how == "works in the checkout" else desk.root
     if how == "is called git":
         (tmp_path / "git-slow").symlink_to("/bin/sh")
         sleeper = [str(tmp_path / "git-slow"), "-c", "echo; read line; :"]
@@ -85,8 +85,8 @@ def test_lock_with_a_possible_owner_alive_is_never_removed(bench, topic, how, tm
     try:
         owner.stdout.readline()
         topic.touch()
-        bench.settings = {"exclusive": True}
-        action = checkout(bench)
+        desk.settings = {"exclusive": True}
+        action = checkout(desk)
         with pytest.raises(Refused, match=r"process \d+") as refused:
             action.send()
         assert refused.value.code == "locked"
@@ -97,13 +97,13 @@ def test_lock_with_a_possible_owner_alive_is_never_removed(bench, topic, how, tm
             opened.close()
 
 
-def test_process_that_cannot_be_looked_into_counts_as_alive(bench, topic, monkeypatch):
+def test_process_that_cannot_be_looked_into_counts_as_alive(desk, topic, monkeypatch):
     """What is hidden from us may own the lock."""
     topic.touch()
-    bench.settings = {"exclusive": True}
-    monkeypatch.setattr(locks, "_PROC", bench.root / "no-proc")
+    desk.settings = {"exclusive": True}
+    monkeypatch.setattr(locks, "_PROC", desk.root / "no-proc")
     with pytest.raises(Refused, match="cannot be listed"):
-        checkout(bench).send()
+        checkout(desk).send()
 
 
 HOLDER = """
@@ -117,14 +117,14 @@ with hold(Path(sys.argv[2])):
 
 
 @pytest.mark.crash
-def test_our_own_lock_is_removed_once_its_process_is_dead(bench, topic):
+def test_our_own_lock_is_removed_once_its_process_is_dead(desk, topic):
     """Our locks say who holds them: alive, the call is refused; killed by SIGKILL, the lock is provably left behind."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, repr(sys.path), str(topic)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert holder.stdout.readline() == b"held\n"
-        action = checkout(bench)
+        action = checkout(desk)
         with pytest.raises(Refused, match=f"process {holder.pid} holds it"):
             action.send()
     finally:
@@ -135,11 +135,11 @@ def test_our_own_lock_is_removed_once_its_process_is_dead(bench, topic):
     assert action.probe().seen == "applied"
 
 
-def test_lock_of_another_container_proves_nothing(bench, topic):
+def test_lock_of_another_container_proves_nothing(desk, topic):
     """A process number means nothing outside its boot and container."""
     topic.write_text(f"amends-lock another-boot/1 {os.getpid()} 1\n")
     with pytest.raises(Refused, match="another host, boot or container"):
-        checkout(bench).send()
+        checkout(desk).send()
 
 
 def test_lock_that_was_replaced_after_it_was_judged_is_not_removed(tmp_path):

@@ -18,20 +18,20 @@ exit $answer
 
 
 @pytest.fixture
-def ssh(bench):
-    """The stand-in; the bench's remote is reached over it."""
-    script = bench.root / "stand-in"
+def ssh(desk):
+    """The stand-in; the desk's remote is reached over it."""
+    script = desk.root / "stand-in"
     script.write_text(STAND_IN)
     script.chmod(0o755)
-    bench.settings = {"remote": f"ssh://git@host.test{bench.remote}", "ssh_command": f"{script} -oBatchMode=yes"}
+    desk.settings = {"remote": f"ssh://git@host.test{desk.remote}", "ssh_command": f"{script} -oBatchMode=yes"}
     return script
 
 
-def test_branch_goes_over_ssh_and_back(bench, ssh):
+def test_branch_goes_over_ssh_and_back(desk, ssh):
     """Read, push, look and undo all go through the configured command."""
-    action = bench.action("create_branch", branch="feature/field")
+    action = desk.action("create_branch", branch="feature/field")
     action.run()
-    assert bench.remote_ref("refs/heads/feature/field") == action.done.reference
+    assert desk.remote_ref("refs/heads/feature/field") == action.done.reference
     assert (action.probe().seen, action.rung()) == ("applied", "delete")
     action.undo()
     assert action.verify().seen == "absent"
@@ -40,28 +40,28 @@ def test_branch_goes_over_ssh_and_back(bench, ssh):
     assert "git@host.test git-receive-pack" in said
 
 
-def test_line_that_breaks_after_the_push_does_not_hide_it(bench, ssh):
+def test_line_that_breaks_after_the_push_does_not_hide_it(desk, ssh):
     """ssh ends with an error after the ref moved: the remote alone decides."""
-    action = bench.action("create_branch", branch="feature/field")
+    action = desk.action("create_branch", branch="feature/field")
     action.prepare()
-    bench.hook("post-receive", f"touch {ssh}.cut")
-    assert action.send().reference == bench.remote_ref("refs/heads/feature/field")
+    desk.hook("post-receive", f"touch {ssh}.cut")
+    assert action.send().reference == desk.remote_ref("refs/heads/feature/field")
     assert not ssh.with_name("stand-in.cut").exists()
 
 
-def test_host_that_cannot_be_reached_tells_nothing(bench, ssh):
+def test_host_that_cannot_be_reached_tells_nothing(desk, ssh):
     """Without an answer a probe cannot tell, and a call does not start."""
-    action = bench.action("create_branch", branch="feature/field")
+    action = desk.action("create_branch", branch="feature/field")
     action.prepare()
     ssh.with_name("stand-in.down").touch()
     assert action.probe().seen == "inconclusive"
 
 
-def test_short_form_of_an_address_is_a_remote(bench, ssh):
+def test_short_form_of_an_address_is_a_remote(desk, ssh):
     """`git@host:path` is an address, not a folder of this host, so a push may land late."""
-    bench.settings = {**bench.settings, "remote": f"git@host.test:{bench.remote}"}
-    options = options_of(bench.context())
-    assert options.repositories["billing"].remote == f"git@host.test:{bench.remote}"
+    desk.settings = {**desk.settings, "remote": f"git@host.test:{desk.remote}"}
+    options = options_of(desk.context())
+    assert options.repositories["billing"].remote == f"git@host.test:{desk.remote}"
     assert options.final_after_seconds > 2
-    bench.action("create_branch", branch="feature/field").run()
-    assert bench.remote_ref("refs/heads/feature/field")
+    desk.action("create_branch", branch="feature/field").run()
+    assert desk.remote_ref("refs/heads/feature/field")

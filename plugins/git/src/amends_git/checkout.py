@@ -32,7 +32,7 @@ from amends_git.contracts import PARTS
 from amends_git.images import ACTION
 from amends_git.local import refuse_checked_out
 from amends_git.options import GitOptions
-from amends_git.workspace import Unreadable, Workspace, workspace
+from amends_git.workspace import Unreadable, Workspace, workspace_of
 from amends_git.worktree import State, Worktree, few
 
 
@@ -119,7 +119,7 @@ class CheckOut(Capability):
 
     def _work(self, question: Question) -> AbstractContextManager[Workspace]:
         repository = self._options.repository(_args(question).repo)
-        return workspace(repository, timeout_seconds=question.timeout_seconds, secret=question.secret)
+        return workspace_of(repository, question)
 
 
 def _args(question: Question) -> Checkout:

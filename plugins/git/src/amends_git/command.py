@@ -77,14 +77,15 @@ def excerpt(ended: Ended) -> str:
     return _USERINFO.sub("://", text)[:_EXCERPT] or f"exit code {ended.returncode}"
 
 
-def environment(repository: Repository, secret: Callable[[str], str] | None) -> dict[str, str]:
-    """The environment for one repository. With `secret`, the token is resolved and sent to that remote alone."""
+def environment(repository: Repository, secret: Callable[[str], str] | None, marker: str = "") -> dict[str, str]:
+    """The environment for one repository. With `secret`, the token is resolved and sent to that remote alone, and so is
+    `marker`, for whoever reads its log.
+    """
     base = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     config = list(_QUIET_CONFIG)
-    if secret is not None and repository.token and repository.remote.startswith(("https://", "http://")):
-        pair = f"{repository.username}:{secret(repository.token)}"
-        header = f"Authorization: Basic {base64.b64encode(pair.encode()).decode()}"
-        config += [(f"http.{repository.remote}.extraHeader", header), ("http.followRedirects", "false")]
+    if secret is not None and repository.remote.startswith(("https://", "http://")):
+        config += [("http.followRedirects", "false"), ("http.version", "HTTP/1.1")]
+        config += [(f"http.{repository.remote}.extraHeader", line) for line in _headers(repository, secret, marker)]
     base |= {
         "LC_ALL": "C",
         "GIT_TERMINAL_PROMPT": "0",
@@ -100,3 +101,16 @@ def environment(repository: Repository, secret: Callable[[str], str] | None) -> 
     for number, (key, value) in enumerate(config):
         base |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
     return base
+
+
+def _headers(repository: Repository, secret: Callable[[str], str], marker: str) -> list[str]:
+    """What goes along with every request. A connection that is used once is never a reason for libcurl to send a push
+    a second time, which it does by itself where a kept-open one breaks.
+    """
+    lines = ["Connection: close"]
+    if marker.isascii() and marker.isprintable() and marker:
+        lines.append(f"Amends-Action: {marker}")
+    if repository.token:
+        pair = f"{repository.username}:{secret(repository.token)}"
+        lines.append(f"Authorization: Basic {base64.b64encode(pair.encode()).decode()}")
+    return lines

@@ -34,7 +34,7 @@ from amends_git.command import GitFailed
 from amends_git.images import Image, observe
 from amends_git.options import GitOptions
 from amends_git.refs import push_revert
-from amends_git.workspace import Unreadable, Workspace, workspace
+from amends_git.workspace import Unreadable, Workspace, workspace_of
 
 A = TypeVar("A", Commit, Merge)
 
@@ -131,7 +131,7 @@ class LocalBranch(Capability, Generic[A]):
 
     def _work(self, question: Question, args: A) -> AbstractContextManager[Workspace]:
         repository = self._options.repository(args.repo)
-        return workspace(repository, timeout_seconds=question.timeout_seconds, secret=question.secret)
+        return workspace_of(repository, question)
 
     def _start(self, work: Workspace, args: A) -> str:
         for branch in self.starts(args):

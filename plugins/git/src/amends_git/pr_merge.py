@@ -30,7 +30,7 @@ from amends_git.github import GitHub, part
 from amends_git.images import ACTION, Image, observe
 from amends_git.refs import push_revert
 from amends_git.workspace import Unreadable as RemoteUnreadable
-from amends_git.workspace import Workspace, workspace
+from amends_git.workspace import Workspace, workspace_of
 
 _NOT_ALLOWED, _CONFLICT = 405, 409
 _FOR_NOW = "was modified"  # "Base branch was modified": the same request may be sent again; other 405s are for good
@@ -137,7 +137,7 @@ class MergePr(Capability):
 
     def _work(self, question: Question) -> AbstractContextManager[Workspace]:
         repository = self._hub.options.repository(_args(question).repo)
-        return workspace(repository, timeout_seconds=question.timeout_seconds, secret=question.secret)
+        return workspace_of(repository, question)
 
 
 def _args(question: Question) -> MergePullRequest:

@@ -32,7 +32,7 @@ from amends_git.command import GitFailed
 from amends_git.images import Image, note_of, observe
 from amends_git.options import GitOptions
 from amends_git.pushing import Move, push
-from amends_git.workspace import Unreadable, Workspace, workspace
+from amends_git.workspace import Unreadable, Workspace, workspace_of
 
 A = TypeVar("A", bound=arguments.Arguments)
 
@@ -140,7 +140,7 @@ class RemoteRef(Capability, Generic[A]):
 
     def _work(self, question: Question, args: A) -> AbstractContextManager[Workspace]:
         repository = self._options.repository(args.repo)
-        return workspace(repository, timeout_seconds=question.timeout_seconds, secret=question.secret)
+        return workspace_of(repository, question)
 
     def _shared(self, args: A) -> bool:
         return self._options.repository(args.repo).shared(self.branch(args))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from amends.spi import NotSent
+from amends.spi import Call, NotSent, Question
 from amends.spi.process import Budget, TimeLimit
 from amends_git.command import Git, GitFailed, environment, excerpt
 from amends_git.options import Repository
@@ -83,16 +83,22 @@ class Workspace:
         self.git.tell("fetch", *options, "--", self.git_dir, f"+{carried}:{ref}", git_dir=self.checkout_dir)
 
 
+def workspace_of(repository: Repository, question: Question) -> AbstractContextManager[Workspace]:
+    """The workspace of a question or call, bounded by its time."""
+    marker = (question.undo_marker if isinstance(question, Call) else "") or question.marker
+    return workspace(repository, timeout_seconds=question.timeout_seconds, secret=question.secret, marker=marker)
+
+
 @contextmanager
 def workspace(
-    repository: Repository, *, timeout_seconds: float, secret: Callable[[str], str] | None
+    repository: Repository, *, timeout_seconds: float, secret: Callable[[str], str] | None, marker: str = ""
 ) -> Generator[Workspace]:
     """A workspace for one call, removed afterwards. `secret=None`: the remote is not spoken to with a credential.
 
     Raises `NotSent` if git is missing or the private repository cannot be made.
     """
     reserve = min(_LAST_LOOK_SECONDS, timeout_seconds * _LAST_LOOK_SHARE)
-    git = Git(environment(repository, secret), Budget(timeout_seconds), reserve_seconds=reserve)
+    git = Git(environment(repository, secret, marker), Budget(timeout_seconds), reserve_seconds=reserve)
     with tempfile.TemporaryDirectory(prefix="amends-git-") as folder:
         git_dir = str(Path(folder) / "work.git")
         try:

@@ -86,11 +86,15 @@ def bench(
 _EXEMPT = pytest.StashKey[bool]()
 
 
+def _say_nothing(**_: object) -> None:
+    """Stands in for a test from which its subject is exempt."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """A test that says nothing about a capability is not run, or ends early; the report tells how many, and why."""
     if pyfuncitem.stash.get(_EXEMPT, False):
-        return True
+        pyfuncitem.obj = _say_nothing  # a wrapper has to yield: what it yields to must do nothing
     try:
         return (yield)
     except Exception as error:

@@ -324,7 +324,7 @@ def test_two_strategies_of_one_call_are_counted(unleash, driver):
     assert strategy.verify().seen == "absent"
     assert strategy.probe().seen == "many"
     twin = driver("strategy", **COHORT)
-    twin.before, twin.action_id = strategy.before, "twin-1"
+    twin.action_id = "twin-1"
     twin.reference = next(one for one in seen.twins if one != strategy.reference)
     assert twin.probe().seen == "applied"
     twin.undo("remove")

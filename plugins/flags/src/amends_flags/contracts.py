@@ -22,7 +22,7 @@ from amends.spi import (
 )
 from amends_flags.options import FlagOptions
 
-InputTypes: TypeAlias = Mapping[str, Literal["String", "Long", "Bool", "Set<String>"]]
+InputTypes: TypeAlias = Mapping[str, Literal["String", "Long", "Bool"]]
 
 _SAFE = (Outcome.SUCCEEDED, Outcome.UNKNOWN)
 _RETRY = Retry(attempts=5, backoff_seconds=0.5)
@@ -82,7 +82,7 @@ def variants_contract(options: FlagOptions) -> Contract:
         identity=Identity(fields=("feature", "cohort"), cardinality="many", value_fields=("variants",)),
         compensation=(_rung("restore"), _PERSON),
         seen="another variant of a feature than the one you had",
-        inputs={"feature": "String", "cohort": "String", "variants": "Set<String>"},
+        inputs={"feature": "String", "cohort": "String"},
     )
     return contract.model_copy(update={"reference": _STRATEGY_ID})
 

@@ -72,7 +72,7 @@ class Flagd:
             when = condition(listed(question.args.get("constraints")), rollout if isinstance(rollout, int) else 100)
         except ValueError as error:
             raise NotSent(str(error), code="unsupported") from None
-        return {"title": title_of(question), "when": when}
+        return {"title": title_of(question), "when": when, "variants": [self.options.on_variant]}
 
     def variants(self, question: Question) -> list[Json]:
         """What the branch gives. The flag's variants are its type: a run splits among them and adds none."""
@@ -96,12 +96,11 @@ class Flagd:
         self._change(call, edit, revision)
 
     def add_strategy(self, call: Call, content: Mapping[str, Json], revision: Json) -> str:
-        on_variant = self.options.on_variant
-
         def edit(entry: dict[str, Json]) -> bool:
-            if on_variant not in mapped(entry.get("variants")):
-                raise NotSent(f"the flag has no variant `{on_variant}`; see `on_variant`", code="no_such_variant")
-            entry["targeting"] = with_first(entry.get("targeting"), _when(content), on_variant)
+            [then] = listed(content.get("variants"))
+            if then not in mapped(entry.get("variants")):
+                raise NotSent(f"the flag has no variant `{then}`; see `on_variant`", code="no_such_variant")
+            entry["targeting"] = with_first(entry.get("targeting"), _when(content), then)
             return True
 
         self._change(call, edit, revision)
@@ -233,11 +232,18 @@ class Flagd:
             raise NotSent(f"the flag could not be read: {lost}", code=lost.code) from None
 
     def _change(self, call: Call, edit: Callable[[dict[str, Json]], bool], revision: Json) -> None:
-        """Change the flag's own document, if it is still at `revision` (None: whatever it is at)."""
+        """Change the flag's own document, if it is still at `revision` (None: whatever it is at).
+
+        Where it names our action already, the change is there and is not made again.
+        """
 
         def in_file(document: dict[str, Json]) -> bool:
             entry = mapped(document["flags"]).get(feature_of(call))
-            if not isinstance(entry, dict) or (revision is not None and fingerprint(entry) != revision):
+            if not isinstance(entry, dict):
+                raise NotSent("the flag was changed after it was looked at", code="changed_since_prepared")
+            if not call.rung and mapped(entry.get("metadata")).get(_CHANGED) == call.marker:
+                return False
+            if revision is not None and fingerprint(entry) != revision:
                 raise NotSent("the flag was changed after it was looked at", code="changed_since_prepared")
             changed = edit(entry)
             if changed:

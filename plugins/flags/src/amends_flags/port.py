@@ -48,7 +48,7 @@ class FlagPlace(Protocol):
     # --- what arguments become here -----------------------------------------------------------------------------
 
     def rule(self, question: Question) -> dict[str, Json]:
-        """The content of the cohort's strategy, without `variants`. `NotSent` for what this place cannot express."""
+        """The content of the cohort's strategy. `NotSent` for what this place cannot express."""
         ...
 
     def variants(self, question: Question) -> list[Json]:

@@ -51,11 +51,10 @@ class SetStrategy(Capability):
         return Prepared(before=before, allocated={"summary": summary(before)})
 
     def do(self, call: Call) -> Receipt:
-        content, revision = self._place.rule(call), call.before.get("revision")
+        content, revision = self._content(call), call.before.get("revision")
         identity = call.before.get("strategy_id")
         if isinstance(identity, str):
-            kept = {"variants": mapped(call.before.get("strategy")).get("variants")}
-            self._place.replace_strategy(call, identity, content | kept, revision)
+            self._place.replace_strategy(call, identity, content, revision)
         else:
             identity = self._place.add_strategy(call, content, revision)
         effect: dict[str, Json] = {
@@ -94,7 +93,8 @@ class SetStrategy(Capability):
             return inconclusive(f"{lost.code}: {lost}")
         if flag is None:
             return Observation(seen="diverged", detail="the flag is gone or archived")
-        if not question.before:
+        twin = question.action_id != question.marker  # it was added beside ours, and has no before-image of its own
+        if not question.before and not twin:
             return inconclusive("no before-image was recorded")
         return self._judge(flag, question, counting=counting)
 
@@ -119,14 +119,19 @@ class SetStrategy(Capability):
         content: dict[str, Json] = dict(found[0].content)
         if content == former:
             return Observation(seen="absent", state=state, reference=found[0].id)
-        if _same(content, self._place.rule(question)):
+        if _same(content, self._content(question)):
             return Observation(seen="applied", state=state, reference=found[0].id, effect={"strategy_id": found[0].id})
         return Observation(seen="diverged", state=state, reference=found[0].id, detail="somebody changed our strategy")
+
+    def _content(self, question: Question) -> dict[str, Json]:
+        """What the strategy holds after us; a former one's variants stay."""
+        former = mapped(question.before.get("strategy"))
+        return self._place.rule(question) | ({"variants": former["variants"]} if former else {})
 
     def _switches_off(self, flag: Flag, ours: list[Strategy], question: Question) -> bool:
         """True if taking ours away would switch off an environment that was on before us: others rely on it."""
         others = [strategy for strategy in flag.strategies if strategy.enabled and strategy not in ours]
-        on_before = flag.enabled and question.before.get("enabled") is True
+        on_before = flag.enabled and question.before.get("enabled") is not False
         return self._place.options.last_strategy_switches_off and on_before and not others
 
 

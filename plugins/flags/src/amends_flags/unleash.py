@@ -83,6 +83,7 @@ class Unleash:
             "parameters": {"rollout": rollout, "stickiness": "default", "groupId": feature_of(question)},
             "segments": listed(question.args.get("segments", [])),
             "constraints": listed(question.args.get("constraints", [])),
+            "variants": [],
         }
 
     def variants(self, question: Question) -> list[Json]:

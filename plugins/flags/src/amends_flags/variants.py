@@ -65,8 +65,7 @@ class SetVariants(Capability):
             )
         before: dict[str, Json] = {**flag.image(), "strategy_id": ours.id, "variants": ours.variants}
         self._place.variants(question)
-        names = [str(item.get("name")) for item in listed(question.args.get("variants")) if isinstance(item, dict)]
-        return Prepared(before=before, input={"variants": list(names)})
+        return Prepared(before=before)
 
     def do(self, call: Call) -> Receipt:
         wanted, identity = self._place.variants(call), str(call.before.get("strategy_id"))

@@ -151,8 +151,11 @@ class Finder:
     def _poll(self, question: Question, scope: Scope, rule: OperationRule, address: str) -> Observation:
         answer = self._sender.read(question, self._messages.following(address))
         status = field_of(answer, rule.status)
-        if not answer.ok or status in rule.gone:
-            return self._find(question, scope, "")  # forgotten by the provider: only the list can tell
+        final = status in rule.done or status in rule.failed
+        if not answer.ok or status in rule.gone or (final and self._declaration.find.listing is not None):
+            # Forgotten by the provider, or final: what bears our marker decides. A gateway that replays an earlier 202
+            # names the operation of another call, and its end says nothing of ours.
+            return self._find(question, scope, "")
         if status in rule.failed:
             return Observation(seen="absent", state={"operation_status": status}, detail="the operation failed")
         if status in rule.done:

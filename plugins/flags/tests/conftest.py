@@ -36,6 +36,8 @@ class Shelf:
 
 def context(url: str, **options: Json) -> AdapterContext:
     given: dict[str, Json] = {"base_url": url, "token": "env:TOKEN", "tell": "person:maya", **options}
+    if options.get("backend") == "flagd":
+        given = {name: value for name, value in given.items() if name not in {"base_url", "token"}}
     return AdapterContext("flags", "flags", "acme", "staging", given, TOKENS.__getitem__, ".")
 
 
@@ -136,6 +138,11 @@ def driver(shelf: Shelf) -> Callable[..., Driver]:
         return Driver(shelf.capabilities[f"flags.{name}"], args, action)
 
     return make
+
+
+@pytest.fixture
+def driver_of() -> Callable[..., Driver]:
+    return Driver
 
 
 @pytest.fixture

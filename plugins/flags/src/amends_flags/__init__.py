@@ -1,1 +1,1 @@
-"""Amends adapter: feature flags over the Unleash admin API."""
+"""Amends adapter: feature flags over the Unleash admin API, or in a flagd file."""

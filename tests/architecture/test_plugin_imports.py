@@ -1,0 +1,31 @@
+"""A plugin is cheap to import: every command that loads adapters pays for all of them, whether they are used or not."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("alembic", "cedarpy", "duckdb", "httpx2", "psycopg", "sqlalchemy")
+PROJECTS = [tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+MODULES = sorted(module for one in PROJECTS for module in one["project"]["entry-points"]["amends"].values())
+
+
+def loaded(module):
+    """The top-level packages that a fresh interpreter has after importing the module."""
+    code = f"import sys, {module}; print(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(told.stdout.split())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_importing_a_plugin_loads_no_heavy_library(module):
+    """Drivers, migration tools and HTTP clients are imported by the first call that needs them."""
+    assert loaded(module) & set(HEAVY) == set()
+
+
+def test_a_heavy_library_would_be_noticed():
+    """The check itself can fail."""
+    assert loaded("httpx2") & set(HEAVY) == {"httpx2"}

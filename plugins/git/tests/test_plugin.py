@@ -62,6 +62,15 @@ def test_doctor_names_what_is_wrong(desk):
     assert (found.level, bool(found.remedy)) == ("problem", True)
 
 
+def test_doctor_names_a_lock_that_is_in_the_way(desk):
+    """A lock file of a git that may be dead is a warning with its path."""
+    shelf = Shelf()
+    plugin.amends_register_doctor(desk.context(), shelf)
+    (desk.checkout / ".git/index.lock").touch()
+    found = shelf.examinations[0]()[-1]
+    assert (found.level, "index.lock" in found.message) == ("warning", True)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -13,6 +13,7 @@ from amends_git.options import GitOptions, Repository
 from amends_git.workspace import Unreadable, workspace
 
 _OLDEST = (2, 32)  # `apply --cached --3way`
+_MERGES = (2, 38)  # `merge-tree --write-tree`
 _TIMEOUT_SECONDS = 15.0
 
 
@@ -22,6 +23,7 @@ def examine(options: GitOptions, secret: Callable[[str], str]) -> list[DoctorFin
     if findings[0].level != "problem":
         for name, repository in sorted(options.repositories.items()):
             findings.append(_remote(name, repository, secret))
+            findings += _locks(name, repository)
     return findings
 
 
@@ -33,7 +35,23 @@ def _version(repository: Repository) -> DoctorFinding:
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         return DoctorFinding("problem", "git", f"`{said}` is too old", "install git 2.32 or later")
+    if (int(found[1]), int(found[2])) < _MERGES:
+        return DoctorFinding("warning", "git", f"`{said}` cannot do `git.merge`", "install git 2.38 or later")
     return DoctorFinding("ok", "git", said)
+
+
+def _locks(name: str, repository: Repository) -> list[DoctorFinding]:
+    """Lock files that are in the way of calls now; whether somebody holds them is told when a call meets them."""
+    folder = Path(repository.checkout) / ".git"
+    if not repository.checkout or not folder.is_dir():
+        return []
+    held = [
+        path for path in (folder / "index.lock", folder / "HEAD.lock", folder / "packed-refs.lock") if path.exists()
+    ]
+    return [
+        DoctorFinding("warning", f"git repository {name}", f"`{path}` is held", "if no git runs there, remove it")
+        for path in held
+    ]
 
 
 def _remote(name: str, repository: Repository, secret: Callable[[str], str]) -> DoctorFinding:

@@ -224,7 +224,7 @@ class Contract(Frozen):
         raise KeyError(name)
 
     def action_names(self) -> dict[str, Phase]:
-        """Every policy action this contract brings, with its phase (DESIGN section 5)."""
+        """Every policy action this contract brings, with its phase."""
         if self.corrects:
             return {f"{self.capability}.correct": "correct", f"{self.capability}.probe": "probe"}
         names: dict[str, Phase] = {self.capability: "forward"}

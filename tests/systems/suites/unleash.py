@@ -2,7 +2,7 @@
 
 Every function of `CASES` takes a server's address and an admin token, and asserts what 8.2.0 answers; it makes flags of
 its own names and needs nothing beforehand, so that it runs on a shared server. `problems(system, base_url, token)` asks
-them all. The same functions hold the loopback system to the product; what it does not imitate is named, with the reason.
+them all. The same functions hold the loopback system to the product; what it does not imitate is named, with a reason.
 
     python tests/systems/suites/unleash.py http://127.0.0.1:4242 '*:*.admin-token'
 """

@@ -58,7 +58,7 @@ def test_unleash_shows_its_client_what_the_admin_switched_on(postgresql):
         assert not unleash.client_sees("carrier")
         switched = unleash.admin("POST", "projects/default/features/carrier/environments/development/on")
         assert switched.status == 200
-        assert unleash.client_sees("carrier")
+        unleash.wait_until_client_sees("carrier", on=True)
         assert unleash.version() == BLOCKS["unleash"].version()
     assert not alive(unleash.server)
 

@@ -15,7 +15,7 @@ def main() -> int:
     """Do one command; 0 if it worked."""
     parser = argparse.ArgumentParser(prog="python -m systems")
     commands = parser.add_subparsers(dest="command", required=True)
-    wanted = commands.add_parser("install", help="install what a tier needs")
+    wanted = commands.add_parser("install", help="sweep, then install what a tier needs")
     wanted.add_argument("tier", choices=["pip", "real"])
     commands.add_parser("list", help="the installed systems and their versions")
     commands.add_parser("sweep", help="end the systems whose test process is gone")
@@ -24,6 +24,7 @@ def main() -> int:
     given = parser.parse_args()
     match given.command:
         case "install":
+            _sweep()
             try:
                 install(blocks(given.tier), lambda line: print(line, file=sys.stderr))
             except InstallFailed as failed:
@@ -34,11 +35,15 @@ def main() -> int:
                 version = block.version() if is_installed(block) else "not installed"
                 print(f"{block.package:28} {version:14} {block.about}")
         case "sweep":
-            for name in sweep():
-                print(f"ended {name}, which its tests left behind", file=sys.stderr)
+            _sweep()
         case _:
             lock(upgrade=given.upgrade)
     return 0
+
+
+def _sweep() -> None:
+    for name in sweep():
+        print(f"ended {name}, which its tests left behind", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
+import time
 
-from systems.catalog import BLOCKS, HERE, HOME
+from systems.catalog import BLOCKS, HERE
 from systems.install import node
 from systems.leases import Lease
 from systems.postgresql import PostgreSQL
@@ -60,15 +62,25 @@ class Unleash(System):
         return call(method, f"{self.url}/api/admin/{path}", body, headers={"authorization": self.admin_token})
 
     def client_sees(self, flag: str, user_id: str = "") -> bool:
-        """Whether Unleash's own client, in a process of its own, finds the flag on. Takes about a second."""
-        cache = HOME / "logs" / f"unleash-client-{self.port}"
-        said = subprocess.run(
-            [_CLIENT.python, _READER, f"{self.url}/api", self.client_token, flag, user_id, cache],
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
+        """Whether Unleash's own client, in a fresh process without a memory, finds the flag on.
+
+        The server tells its clients of a change up to about a second later than its admin API does.
+        """
+        with tempfile.TemporaryDirectory() as cache:
+            said = subprocess.run(
+                [_CLIENT.python, _READER, f"{self.url}/api", self.client_token, flag, user_id, cache],
+                check=True,
+                capture_output=True,
+                text=True,
+            ).stdout
         return bool(json.loads(said)["enabled"])
+
+    def wait_until_client_sees(self, flag: str, *, on: bool, user_id: str = "", seconds: float = 20.0) -> None:
+        """Look until the client finds the flag on or off; raises TimeoutError."""
+        until = time.monotonic() + seconds
+        while self.client_sees(flag, user_id) is not on:
+            if time.monotonic() > until:
+                raise TimeoutError(f"the client does not see `{flag}` {'on' if on else 'off'} after {seconds:g} s")
 
     def version(self) -> str:
         """What the server says it is."""

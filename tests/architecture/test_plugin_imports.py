@@ -3,9 +3,13 @@
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from amends.backends.plugin_host import ranges
+from amends.spi import SPI_VERSION
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("alembic", "cedarpy", "duckdb", "httpx2", "psycopg", "sqlalchemy")
@@ -29,3 +33,11 @@ def test_importing_a_plugin_loads_no_heavy_library(module):
 def test_a_heavy_library_would_be_noticed():
     """The check itself can fail."""
     assert loaded("httpx2") & set(HEAVY) == {"httpx2"}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_plugin_says_which_versions_of_the_spi_it_works_with(module):
+    """From a minor version on, and never the next major."""
+    wanted = import_module(module).SPI
+    assert ranges.supports(wanted, SPI_VERSION)
+    assert not ranges.supports(wanted, f"{int(SPI_VERSION.partition('.')[0]) + 1}.0")

@@ -14,6 +14,8 @@ from amends_flags.switch import SetFlag
 from amends_flags.unleash import Unleash
 from amends_flags.variants import SetVariants
 
+SPI = ">=1.0,<2"  # the versions of amends.spi that this adapter works with
+
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:

@@ -19,6 +19,8 @@ from amends_git.pr_merge import MergePr
 from amends_git.pull_requests import DraftPr, PrCorrection
 from amends_git.pushes import ForcePush, Push, Revert
 
+SPI = ">=1.0,<2"  # the versions of amends.spi that this adapter works with
+
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:

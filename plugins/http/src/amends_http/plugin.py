@@ -22,6 +22,8 @@ from amends_http.operation import PartnerOperation
 from amends_http.policies import default_policies, default_tests
 from amends_http.settings import HttpSettings, contract_folder, read_settings
 
+SPI = ">=1.0,<2"  # the versions of amends.spi that this adapter works with
+
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:

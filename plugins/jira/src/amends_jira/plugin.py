@@ -18,6 +18,8 @@ from amends_jira.options import options_of
 from amends_jira.remote_link import RemoteLink
 from amends_jira.transition import Transition
 
+SPI = ">=1.0,<2"  # the versions of amends.spi that this adapter works with
+
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:

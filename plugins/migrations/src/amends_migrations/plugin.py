@@ -10,6 +10,8 @@ from amends_migrations.examine import examine
 from amends_migrations.moves import MoveSchema
 from amends_migrations.options import options_of
 
+SPI = ">=1.0,<2"  # the versions of amends.spi that this adapter works with
+
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:

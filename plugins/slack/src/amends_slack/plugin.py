@@ -17,6 +17,8 @@ from amends_slack.options import options_of
 from amends_slack.schedule import Schedule
 from amends_slack.uploads import Upload
 
+SPI = ">=1.0,<2"  # the versions of amends.spi that this adapter works with
+
 
 @hookimpl
 def amends_register_capabilities(context: AdapterContext, registry: Registry) -> None:

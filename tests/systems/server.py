@@ -73,6 +73,8 @@ class Server:
         """
         log = HOME / "logs" / f"{name}-{lease.port}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
+        scratch = HOME / "scratch"  # some systems write into the folder that they are started in
+        scratch.mkdir(exist_ok=True)
         kept = {key: os.environ[key] for key in _INHERITED if key in os.environ}
         try:
             with log.open("wb") as output:
@@ -82,7 +84,7 @@ class Server:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env={**kept, **(environment or {})},
-                    cwd=cwd,
+                    cwd=cwd or scratch,
                     pass_fds=[lease.descriptor],
                     start_new_session=True,
                     user=user,

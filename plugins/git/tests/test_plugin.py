@@ -4,7 +4,7 @@ import pytest
 
 from amends.core.registration import check
 from amends.spi import ConfigError
-from amends_git import plugin
+from amends_git import objects, plugin
 from amends_git.options import options_of
 
 
@@ -97,3 +97,41 @@ def test_repository_nobody_configured_is_refused(desk):
     action.args["repo"] = "elsewhere"
     with pytest.raises(Refused, match="elsewhere"):
         action.prepare()
+
+
+def _tag(desk):
+    return desk.action("tag", name="v1", commit=desk.remote_ref("main"), message="release")
+
+
+def _revert(desk):
+    commit = desk.agent_commits()
+    desk.action("push", branch="main", commit=commit).run()
+    return desk.action("revert", branch="main", commit=commit)
+
+
+def _commit(desk):
+    return desk.action("commit", branch="topic", base="main", message="m", files={"a": "b"})
+
+
+def _merge(desk):
+    desk.somebody_pushes("topic")
+    desk.action("create_branch", branch="feature/field").run()
+    return desk.action("merge", branch="feature/field", source="topic")
+
+
+def _checkout(desk):
+    (desk.checkout / "README.md").write_text("half-written\n")
+    return desk.action("checkout", target="main", put_aside=True)
+
+
+@pytest.mark.parametrize("make", [_tag, _revert, _commit, _merge, _checkout])
+def test_a_yes_holds_when_the_call_is_prepared_again_later(desk, monkeypatch, make):
+    """What people are shown stays the same while only time passes; dates and marks are no content (rule 30)."""
+    action = make(desk)
+    shown = action.prepare().content_digest
+    first = dict(action.allocated)
+    monkeypatch.setattr(objects, "date_now", lambda _: "1900000000 +0000")
+    action.action_id = "another-action"
+    assert shown
+    assert action.prepare().content_digest == shown
+    assert action.allocated != first

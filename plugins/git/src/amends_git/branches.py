@@ -64,6 +64,9 @@ class Tag(RemoteRef[arguments.Tag]):
         date = objects.date_now(work)
         return {"commit": self._make(work, args, question.marker, date), "date": date, "marker": question.marker}
 
+    def content(self, work: Workspace, args: arguments.Tag, made: str) -> str:
+        return args.commit
+
     def supply(self, work: Workspace, args: arguments.Tag, image: Image, call: Call) -> None:
         made = self._make(work, args, str(call.allocated["marker"]), str(call.allocated["date"]))
         require_same(made, image.intended)

@@ -60,7 +60,7 @@ class CheckOut(Capability):
                 tree.require_lossless(before.files, dirty)
                 date = objects.date_now(work)
                 kept = _preimage(work, before, question.marker, date)
-                after = State(head, commit, _tree_of(work, commit), _tree_of(work, commit))
+                after = State(head, commit, objects.tree_of(work, commit), objects.tree_of(work, commit))
             except (GitFailed, TimeLimit, OSError) as error:
                 raise Refused(f"the worktree cannot be read: {error}", code="unreadable", again=True) from error
         facts: dict[str, Json] = {"date": date, "marker": question.marker, "preimage": kept, **after.facts()}
@@ -68,7 +68,7 @@ class CheckOut(Capability):
             before={**before.facts()},
             allocated=facts,
             input={"dirty": bool(dirty)},
-            content_digest=kept,
+            content_digest=f"{before.index} {before.files} {commit}",
         )
 
     def do(self, call: Call) -> Receipt:
@@ -150,12 +150,8 @@ def _target(work: Workspace, tree: Worktree, args: Checkout) -> tuple[str, str]:
 
 def _uncommitted(tree: Worktree, state: State) -> set[str]:
     """Tracked paths that were changed, and files git does not track that are in the way of the call."""
-    head = _tree_of(tree.work, state.commit)
+    head = objects.tree_of(tree.work, state.commit)
     return tree.differing(head, state.files) | tree.differing(head, state.index)
-
-
-def _tree_of(work: Workspace, commit: str) -> str:
-    return work.run("rev-parse", "--verify", f"{commit}^{{tree}}")
 
 
 def _preimage(work: Workspace, state: State, marker: str, date: str) -> str:

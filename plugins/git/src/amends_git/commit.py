@@ -31,7 +31,7 @@ class CommitFiles(LocalBranch[Commit]):
         contents = {path: Content(None if text is None else text.encode()) for path, text in args.files.items()}
         contents |= {path: _from_worktree(work.repository, path) for path in args.paths}
         tree = objects.tree_with(work, parent, contents)
-        if tree == work.run("rev-parse", f"{parent}^{{tree}}"):
+        if tree == objects.tree_of(work, parent):
             raise Refused("the contents equal what the branch has already", code="nothing_to_commit")
         message = objects.marked(work, args.message, {ACTION: marker})
         return objects.commit(work, tree=tree, parents=[parent], message=message, date=date)

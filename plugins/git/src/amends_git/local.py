@@ -77,13 +77,14 @@ class LocalBranch(Capability, Generic[A]):
                     **self.settle(work, args, parent),
                 }
                 made = self.build(work, args, facts)
+                content = objects.tree_of(work, made)  # not the commit: its date and mark differ each time
             except (Unreadable, GitFailed) as error:
                 raise Refused(f"the commit could not be prepared: {error}", code="not_prepared", again=True) from error
         return Prepared(
             before={"ref": before},
             allocated={**facts, "commit": made},
             input={"shared": work.repository.shared(args.branch)},
-            content_digest=made,
+            content_digest=content,
         )
 
     def do(self, call: Call) -> Receipt:

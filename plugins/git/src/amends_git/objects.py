@@ -86,7 +86,7 @@ def revert(work: Workspace, *, tip: str, newer: str, older: str, marker: str, da
             except GitFailed as error:
                 raise Refused(f"later work stands in the way of a revert: {error}", code="conflict") from error
         tree = work.run("write-tree", index=index)
-    if tree == work.run("rev-parse", f"{tip}^{{tree}}"):
+    if tree == tree_of(work, tip):
         raise Refused(f"nothing of {newer} is left to take back", code="nothing_to_revert")
     subject = work.run("log", "-1", "--format=%s", newer)
     text = f'Revert "{subject}"\n\nThis takes back commit {newer}.'
@@ -117,6 +117,11 @@ def merged_tree(work: Workspace, ours: str, theirs: str) -> str:
     if ended.returncode == 1 and lines:
         raise Refused(f"the merge conflicts in {', '.join(lines[1:][:10])}", code="conflict")
     raise GitFailed(f"git merge-tree (needs git 2.38): {excerpt(ended)}")
+
+
+def tree_of(work: Workspace, commit_id: str) -> str:
+    """The tree of a commit: what it holds, whoever made it and when."""
+    return work.run("rev-parse", "--verify", f"{commit_id}^{{tree}}")
 
 
 def dated(work: Workspace, date: str) -> Workspace:

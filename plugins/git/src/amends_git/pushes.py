@@ -88,6 +88,9 @@ class Revert(RemoteRef[arguments.Revert]):
         made = self._make(work, args, before, question.marker, date)
         return {"commit": made, "date": date, "marker": question.marker}
 
+    def content(self, work: Workspace, args: arguments.Revert, made: str) -> str:
+        return objects.tree_of(work, made)
+
     def supply(self, work: Workspace, args: arguments.Revert, image: Image, call: Call) -> None:
         made = self._make(work, args, image.before, str(call.allocated["marker"]), str(call.allocated["date"]))
         require_same(made, image.intended)

@@ -62,6 +62,11 @@ class RemoteRef(Capability, Generic[A]):
         del args, call
         work.bring(image.intended, history=False)
 
+    def content(self, work: Workspace, args: A, made: str) -> str:
+        """What a person's yes is about: the same whenever and for whichever action it is prepared (rule 30)."""
+        del work, args
+        return made
+
     def look(self, work: Workspace, args: A, image: Image, question: Question) -> Observation:
         """What the remote says now. Raises `Unreadable`."""
         del question
@@ -82,13 +87,14 @@ class RemoteRef(Capability, Generic[A]):
             try:
                 before = work.remote_value(self.ref(args))
                 allocated = self.intend(work, args, before, question)
+                content = self.content(work, args, str(allocated["commit"]))
             except Unreadable as error:
                 raise Refused(f"the remote cannot be read: {error}", code="remote_unreadable", again=True) from error
         return Prepared(
             before={"ref": before},
             allocated=allocated,
             input={"shared": self._shared(args)},
-            content_digest=str(allocated["commit"]),
+            content_digest=content,
         )
 
     def do(self, call: Call) -> Receipt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amends.core.status import ActionStatus
+from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.engine import Engine
 from amends.runtime.results import CallResult
 from amends.runtime.runs import Run
@@ -27,9 +27,15 @@ def perform(engine: Engine, run: Run, capability: str, args: Args, *, wait_secon
         result = run.call(capability, args)
     if result.status is ActionStatus.QUEUED:
         run.finish(wait_seconds=0)
-        while approve(engine, run.run_id):
+        while approve(engine, run.run_id) or _unfinished(engine, run.run_id):
             engine.recover(run.run_id, wait_seconds=wait_seconds)
     return result
+
+
+def _unfinished(engine: Engine, run_id: str) -> bool:
+    """True while a released run has something due, such as a look at a lost answer."""
+    run = engine.state(run_id).run
+    return run.status is RunStatus.COMMITTING and run.due_us is not None
 
 
 def approve(engine: Engine, run_id: str) -> int:

@@ -43,8 +43,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "worker": ("worker:worker", "Recover dead runs for as long as it lives."),
 }
 
-# Ours too, but found through entry points, because surfaces and the test kit are blind to each other.
+# Ours too, but found through entry points, because surfaces are blind to the test kit and to adapters.
 FOUND: dict[str, str] = {
+    "contracts": "Contracts for partner APIs, drafted from an OpenAPI document.",
     "scenario": "Scripted runs with trouble, for real, and the end state that must hold.",
 }
 

@@ -81,10 +81,8 @@ class Catalog:
         offer = self._offers.get(action.contract.capability)
         if offer is None or offer.context.instance != action.instance:
             return False
-        now, then = offer.contract, action.contract
-        return now.digest == then.digest or (
-            now.effect == then.effect and now.probe == then.probe and now.compensation == then.compensation
-        )
+        now, then = offer.contract, action.contract  # asked for at every plan: no digest of the rest is made
+        return now.effect == then.effect and now.probe == then.probe and now.compensation == then.compensation
 
 
 @dataclass(frozen=True)

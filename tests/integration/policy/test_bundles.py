@@ -34,6 +34,15 @@ def test_effective_digest_sees_defaults_and_contracts_too(load, site):
     )
 
 
+def test_the_same_sources_are_compiled_once_in_a_process(load, site):
+    """Another engine over what was loaded before gets the same snapshot; one changed rule makes another."""
+    folder = site(FREEZE)
+    first = load(site_bundle=folder).active.snapshot
+    assert load(site_bundle=folder).active.snapshot is first
+    site(FREEZE.replace("frozen", "stopped"))
+    assert load(site_bundle=folder).active.snapshot is not first
+
+
 def test_known_label_with_other_sources_is_refused(load, site):
     """A label means one thing for ever, except while it ends with `-dev`."""
     folder = site(FREEZE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TypedDict
 
@@ -201,8 +202,18 @@ def rederive(decision: Decision, recorded: PolicyBundle) -> Decision:
 
 
 def _compiled(collected: Collected) -> tuple[Snapshot, str]:
-    """The snapshot, and the digest of what it means."""
-    snapshot, findings = compile_sources(collected.sources, collected.version, owned=collected.owned)
+    """The snapshot, and the digest of what it means. A process that loads the same sources again, for another engine
+    or on a reload that changed nothing, gets the same snapshot.
+    """
+    owned = tuple((adapter, frozenset(namespaces)) for adapter, namespaces in sorted(collected.owned.items()))
+    return _compiled_once(tuple(sorted(collected.sources.items())), collected.version, owned)
+
+
+@lru_cache(maxsize=4)
+def _compiled_once(
+    sources: tuple[tuple[str, str], ...], version: str, owned: tuple[tuple[str, frozenset[str]], ...]
+) -> tuple[Snapshot, str]:
+    snapshot, findings = compile_sources(dict(sources), version, owned=dict(owned))
     refuse(findings)
     if snapshot is None:  # findings without an error would be a defect of the compiler
         raise RuntimeError("no snapshot and no finding")

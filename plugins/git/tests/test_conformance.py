@@ -89,7 +89,7 @@ def _to_force(forge: Forge, word: str) -> Args:
 
 
 class TestGitOverHttp(AdapterMatrix[Forge]):
-    """What moves refs of a remote, over real smart HTTP: something new, something replaced, something approved first."""
+    """What moves refs of a remote, over real smart HTTP: made, replaced, and approved first."""
 
     subjects = (
         Subject(

@@ -16,22 +16,25 @@ from pathlib import Path
 
 from amends.spi import Call, DoctorFinding, Json, NotSent, Question
 from amends.spi.http import Unreadable
-from amends_flags.flagd_file import FlagFile, fingerprint
-from amends_flags.flagd_rules import (
-    branches,
-    condition,
-    labelled,
-    split,
-    unlabelled,
-    with_changed,
-    with_first,
-    without,
+from amends_flags.flagd_entry import (
+    branch_condition,
+    branch_of,
+    changer,
+    created,
+    creator,
+    entry_of,
+    flag_in,
+    is_archived,
+    is_on,
+    mark_archived,
+    stamp,
+    strategy_id,
+    turn,
 )
-from amends_flags.images import Ending, Flag, Origin, Strategy, Switched, feature_of, listed, mapped, title_of
+from amends_flags.flagd_file import FlagFile, fingerprint
+from amends_flags.flagd_rules import branches, condition, split, with_changed, with_first, without
+from amends_flags.images import Ending, Flag, Origin, Switched, feature_of, listed, mapped, title_of
 from amends_flags.options import FlagdOptions
-
-_CHANGED, _CREATED, _ARCHIVED = "amends", "amends_created", "amends_archived"
-_STATES = {"ENABLED": True, "DISABLED": False}
 
 
 class Flagd:
@@ -43,7 +46,7 @@ class Flagd:
 
     def flag(self, question: Question) -> Flag | None:
         entry = self._entry(question)
-        return None if entry is None or _archived(entry) else self._flag(entry)
+        return None if entry is None or is_archived(entry) else flag_in(entry, self.options.flag_environment)
 
     def switched(self, question: Question) -> Switched:
         """The file is the record, and a switch brings nothing else with it."""
@@ -52,17 +55,17 @@ class Flagd:
 
     def origin(self, question: Question) -> Origin | None:
         entry = self._entry(question)
-        if entry is None or _archived(entry):
+        if entry is None or is_archived(entry):
             return None
-        ours = mapped(entry.get("metadata")).get(_CREATED) == question.marker
-        in_use = entry.get("state") == "ENABLED" or bool(entry.get("targeting"))
-        return Origin(ours=ours, edited=ours and entry != self._created(question) and not in_use, in_use=in_use)
+        ours, in_use = creator(entry) == question.marker, is_on(entry) or bool(entry.get("targeting"))
+        edited = ours and not in_use and entry != created(question, self.options)
+        return Origin(ours=ours, edited=edited, in_use=in_use)
 
     def ending(self, question: Question) -> tuple[Ending, str]:
         entry = self._entry(question)
         if entry is None:
             return "deleted", ""
-        return ("archived", str(mapped(entry.get("metadata")).get(_CHANGED, ""))) if _archived(entry) else ("live", "")
+        return ("archived", str(changer(entry) or "")) if is_archived(entry) else ("live", "")
 
     def rule(self, question: Question) -> dict[str, Json]:
         if question.args.get("segments"):
@@ -88,38 +91,33 @@ class Flagd:
         return [split(weights) if weights else self.options.on_variant]
 
     def switch(self, call: Call, *, on: bool, revision: Json) -> None:
-        def edit(entry: dict[str, Json]) -> bool:
-            changes = _STATES[str(entry["state"])] is not on
-            entry["state"] = "ENABLED" if on else "DISABLED"
-            return changes
-
-        self._change(call, edit, revision)
+        self._change(call, lambda entry: turn(entry, on=on), revision)
 
     def add_strategy(self, call: Call, content: Mapping[str, Json], revision: Json) -> str:
         def edit(entry: dict[str, Json]) -> bool:
             [then] = listed(content.get("variants"))
             if then not in mapped(entry.get("variants")):
                 raise NotSent(f"the flag has no variant `{then}`; see `on_variant`", code="no_such_variant")
-            entry["targeting"] = with_first(entry.get("targeting"), _when(content), then)
+            entry["targeting"] = with_first(entry.get("targeting"), branch_condition(content), then)
             return True
 
         self._change(call, edit, revision)
-        return _identity(title_of(call), 0, 0)
+        return strategy_id(title_of(call), 0, 0)
 
     def replace_strategy(self, call: Call, strategy: str, content: Mapping[str, Json], revision: Json) -> None:
         def edit(entry: dict[str, Json]) -> bool:
-            place = _place(entry, strategy)
+            place = branch_of(entry, strategy)
             if place is None:
                 raise NotSent("the cohort's rule is gone", code="changed_since_prepared")
             [then] = listed(content.get("variants"))
-            entry["targeting"] = with_changed(entry.get("targeting"), place, _when(content), then)
+            entry["targeting"] = with_changed(entry.get("targeting"), place, branch_condition(content), then)
             return True
 
         self._change(call, edit, revision)
 
     def remove_strategy(self, call: Call, strategy: str, revision: Json) -> None:
         def edit(entry: dict[str, Json]) -> bool:
-            place = _place(entry, strategy)
+            place = branch_of(entry, strategy)
             if place is None:
                 return False
             left = without(entry.get("targeting"), place)
@@ -132,7 +130,7 @@ class Flagd:
 
     def set_variants(self, call: Call, strategy: str, variants: list[Json], revision: Json) -> None:
         def edit(entry: dict[str, Json]) -> bool:
-            place = _place(entry, strategy)
+            place = branch_of(entry, strategy)
             if place is None:
                 raise NotSent("the cohort's rule is gone", code="changed_since_prepared")
             when, then = branches(entry.get("targeting"))[place]
@@ -149,7 +147,7 @@ class Flagd:
             flags = mapped(document["flags"])
             taken = feature_of(call) in flags
             if not taken:
-                flags[feature_of(call)] = self._created(call)
+                flags[feature_of(call)] = created(call, self.options)
             return not taken
 
         self._write(call, edit)
@@ -160,7 +158,7 @@ class Flagd:
 
         def edit(document: dict[str, Json]) -> bool:
             flags = mapped(document["flags"])
-            if flags.get(feature_of(call)) != self._created(call):
+            if flags.get(feature_of(call)) != created(call, self.options):
                 raise NotSent("the flag is not as it was created", code="foreign_edit")
             del flags[feature_of(call)]
             return True
@@ -168,18 +166,10 @@ class Flagd:
         self._write(call, edit)
 
     def archive(self, call: Call, revision: Json) -> None:
-        def edit(entry: dict[str, Json]) -> bool:
-            entry["metadata"] = {**mapped(entry.get("metadata")), _ARCHIVED: True}
-            return True
-
-        self._change(call, edit, revision)
+        self._change(call, lambda entry: mark_archived(entry, archived=True), revision)
 
     def revive(self, call: Call) -> None:
-        def edit(entry: dict[str, Json]) -> bool:
-            metadata = mapped(entry.get("metadata"))
-            return metadata.pop(_ARCHIVED, None) is not None
-
-        self._change(call, edit, None)
+        self._change(call, lambda entry: mark_archived(entry, archived=False), None)
 
     def examine(self) -> list[DoctorFinding]:
         subject = "adapters.flags"
@@ -199,30 +189,7 @@ class Flagd:
         return document
 
     def _entry(self, question: Question) -> dict[str, Json] | None:
-        """The flag's own document; None if there is none. Raises `Unreadable` if flagd could not evaluate it."""
-        found = mapped(self._document()["flags"]).get(feature_of(question))
-        if found is None:
-            return None
-        if not isinstance(found, dict) or found.get("state") not in _STATES:
-            raise Unreadable(f"the flag `{feature_of(question)}` has no `state` that flagd knows", code="undecodable")
-        return found
-
-    def _flag(self, entry: Mapping[str, Json]) -> Flag:
-        enabled = _STATES[str(entry.get("state"))]
-        on_in = (self.options.flag_environment,) if enabled else ()
-        return Flag(enabled, tuple(_strategies(entry)), fingerprint(dict(entry)), on_in, entry)
-
-    def _created(self, question: Question) -> dict[str, Json]:
-        """A flag as we create it."""
-        metadata: dict[str, Json] = {_CREATED: question.marker, "type": question.args.get("type", "release")}
-        if question.args.get("description"):
-            metadata["description"] = question.args["description"]
-        return {
-            "state": "DISABLED",
-            "variants": {self.options.on_variant: True, self.options.off_variant: False},
-            "defaultVariant": self.options.off_variant,
-            "metadata": metadata,
-        }
+        return entry_of(self._document(), feature_of(question))
 
     def _known_variants(self, question: Question) -> dict[str, Json]:
         """The variants that the flag has now. Raises `NotSent`: they are asked for before anything is sent."""
@@ -241,13 +208,13 @@ class Flagd:
             entry = mapped(document["flags"]).get(feature_of(call))
             if not isinstance(entry, dict):
                 raise NotSent("the flag was changed after it was looked at", code="changed_since_prepared")
-            if not call.rung and mapped(entry.get("metadata")).get(_CHANGED) == call.marker:
+            if not call.rung and changer(entry) == call.marker:
                 return False
             if revision is not None and fingerprint(entry) != revision:
                 raise NotSent("the flag was changed after it was looked at", code="changed_since_prepared")
             changed = edit(entry)
             if changed:
-                _stamp(call, entry)
+                stamp(call, entry)
             return changed
 
         self._write(call, in_file)
@@ -267,53 +234,6 @@ def _right_environment(document: Mapping[str, Json], environment: str) -> None:
     named = mapped(document.get("metadata")).get("environment")
     if named is not None and named != environment:
         raise Unreadable(f"the file is that of the environment `{named}`", code="other_environment")
-
-
-def _archived(entry: Mapping[str, Json]) -> bool:
-    return mapped(entry.get("metadata")).get(_ARCHIVED) is True
-
-
-def _stamp(call: Call, entry: dict[str, Json]) -> None:
-    """Name the run's action in the flag, or, where its change is taken back, what was named before it."""
-    metadata = mapped(entry.get("metadata"))
-    former = mapped(mapped(call.before.get("snapshot")).get("metadata")).get(_CHANGED)
-    if not call.rung:
-        metadata[_CHANGED] = call.marker
-    elif metadata.get(_CHANGED) == call.marker:
-        metadata[_CHANGED] = former
-    if metadata.get(_CHANGED) is None:
-        metadata.pop(_CHANGED, None)
-    entry["metadata"] = metadata
-    if not metadata:
-        del entry["metadata"]
-
-
-def _strategies(entry: Mapping[str, Json]) -> list[Strategy]:
-    found: list[Strategy] = []
-    titles: list[str] = []
-    for place, (when, then) in enumerate(branches(entry.get("targeting"))):
-        title, bare = unlabelled(when)
-        identity = _identity(title, place, titles.count(title))
-        titles.append(title)
-        found.append(Strategy(identity, {"title": title, "when": bare, "variants": [then]}))
-    return found
-
-
-def _place(entry: Mapping[str, Json], strategy: str) -> int | None:
-    """Which branch a strategy is; None if it is gone."""
-    return next((at for at, found in enumerate(_strategies(entry)) if found.id == strategy), None)
-
-
-def _identity(title: str, place: int, earlier: int) -> str:
-    """A branch of ours is known by its cohort, which a later value keeps; another's by where it stands."""
-    cohort = title.partition(" ")[2]
-    if not cohort:
-        return f"rule-{place}"
-    return f"cohort-{fingerprint(cohort)[:12]}" + (f"-{earlier + 1}" if earlier else "")
-
-
-def _when(content: Mapping[str, Json]) -> Json:
-    return labelled(str(content.get("title") or ""), content.get("when"))
 
 
 def _whole(value: Json) -> int:

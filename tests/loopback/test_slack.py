@@ -123,6 +123,18 @@ def test_a_scheduled_message_can_be_taken_back_until_it_is_posted(workspace):
     assert workspace.system.counts() == {"message": {"present": 1}, "scheduled_message": {"removed": 2}}
 
 
+def test_scheduled_messages_are_listed_in_pages_the_soonest_first(workspace):
+    """`limit`, `cursor`."""
+    times = [int(time.time()) + 3600 * hours for hours in (3, 1, 2)]
+    for at in times:
+        call(workspace, "chat.scheduleMessage", channel=CHANNEL, text="later", post_at=at)
+    first = call(workspace, "chat.scheduledMessages.list", channel=CHANNEL, limit=2)
+    cursor = first["response_metadata"]["next_cursor"]
+    rest = call(workspace, "chat.scheduledMessages.list", channel=CHANNEL, limit=2, cursor=cursor)
+    listed = [item["post_at"] for page in (first, rest) for item in page["scheduled_messages"]]
+    assert (listed, rest["response_metadata"]["next_cursor"]) == (sorted(times), "")
+
+
 def test_direct_notes_go_to_one_channel_per_person(workspace):
     """By e-mail to the person, by the person to the channel; a user id posts there as well."""
     maya = call(workspace, "users.lookupByEmail", email="maya@example.test")["user"]["id"]

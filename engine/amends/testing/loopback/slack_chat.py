@@ -12,6 +12,7 @@ from amends.testing.loopback.slack_state import (
     me,
     message_key,
     new_ts,
+    page_of,
     store_message,
 )
 from amends.testing.loopback.system import Handler, Unit
@@ -125,8 +126,11 @@ def _schedule(unit: Unit, request: Request) -> Response:
 
 
 def _list_scheduled(unit: Unit, request: Request) -> Response:
-    """`channel`? -> `{ok, scheduled_messages: [{id, channel_id, post_at, date_created, text}]}`."""
-    channel = arguments(request).get("channel")
+    """`channel`?, `limit`, `cursor` -> `{ok, scheduled_messages: [{id, channel_id, post_at, date_created, text}]}`, the
+    soonest first.
+    """
+    given = arguments(request)
+    channel = given.get("channel")
     found = [
         {
             "id": item["id"],
@@ -135,10 +139,11 @@ def _list_scheduled(unit: Unit, request: Request) -> Response:
             "date_created": item["date_created"],
             "text": item["given"].get("text") or "",
         }
-        for item in unit.objects.all(SCHEDULED)
+        for item in sorted(unit.objects.all(SCHEDULED), key=lambda item: item["post_at"])
         if channel in (None, item["channel"])
     ]
-    return Response(200, {"ok": True, "scheduled_messages": found, "response_metadata": {"next_cursor": ""}})
+    page, cursor = page_of(given, found)
+    return Response(200, {"ok": True, "scheduled_messages": page, "response_metadata": {"next_cursor": cursor}})
 
 
 def _delete_scheduled(unit: Unit, request: Request) -> Response:

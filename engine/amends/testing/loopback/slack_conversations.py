@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from amends.testing.loopback.slack_state import (
     CHANNELS,
     MESSAGES,
@@ -14,6 +12,7 @@ from amends.testing.loopback.slack_state import (
     me,
     message_key,
     open_direct,
+    page_of,
     truth_of,
 )
 from amends.testing.loopback.system import Handler, Unit
@@ -31,7 +30,8 @@ def _history(unit: Unit, request: Request) -> Response:
         for item in _messages(unit, channel)
         if item.get("thread_ts") in (None, item["ts"]) or item.get("subtype") == "thread_broadcast"
     ]
-    return _page(given, [_with_replies(unit, item) for item in messages][::-1])
+    threads = _threads(unit, channel)
+    return _page(given, [_with_replies(item, threads.get(item["ts"], [])) for item in messages][::-1])
 
 
 def _replies(unit: Unit, request: Request) -> Response:
@@ -82,14 +82,16 @@ def _messages(unit: Unit, channel: Doc) -> list[Doc]:
     return [item for item in unit.objects.all(MESSAGES) if item["channel"] == channel["id"]]
 
 
-def _with_replies(unit: Unit, message: Doc) -> Doc:
-    replies = [
-        item
-        for item in unit.objects.truth(MESSAGES)
-        if item["channel"] == message["channel"]
-        and item.get("thread_ts") == message["ts"]
-        and item["ts"] != message["ts"]
-    ]
+def _threads(unit: Unit, channel: Doc) -> dict[str, list[Doc]]:
+    """The replies to each root of a channel, oldest first."""
+    found: dict[str, list[Doc]] = {}
+    for item in unit.objects.truth(MESSAGES):
+        if item["channel"] == channel["id"] and item.get("thread_ts") not in {None, item["ts"]}:
+            found.setdefault(item["thread_ts"], []).append(item)
+    return found
+
+
+def _with_replies(message: Doc, replies: list[Doc]) -> Doc:
     if not replies:
         return message
     counts: Doc = {
@@ -109,13 +111,12 @@ def _page(given: Doc, messages: list[Doc]) -> Response:
         for item in messages
         if oldest < float(item["ts"]) < latest or (edges and float(item["ts"]) in (oldest, latest))
     ]
-    start, size = _decode(given.get("cursor")), int(given.get("limit") or 100)
-    more = start + size < len(inside)
+    page, cursor = page_of(given, inside)
     body: Doc = {
         "ok": True,
-        "messages": [_shown(item, given) for item in inside[start : start + size]],
-        "has_more": more,
-        "response_metadata": {"next_cursor": _encode(start + size) if more else ""},
+        "messages": [_shown(item, given) for item in page],
+        "has_more": bool(cursor),
+        "response_metadata": {"next_cursor": cursor},
     }
     return Response(200, body)
 
@@ -135,19 +136,6 @@ def _view(unit: Unit, channel: Doc) -> Doc:
         **{name: value for name, value in channel.items() if name != "members"},
         "is_member": me(unit) in channel["members"],
     }
-
-
-def _encode(place: int) -> str:
-    return base64.b64encode(f"next:{place}".encode()).decode()
-
-
-def _decode(cursor: object) -> int:
-    if not cursor:
-        return 0
-    try:
-        return int(base64.b64decode(str(cursor)).decode().removeprefix("next:"))
-    except ValueError:
-        raise SlackError("invalid_cursor") from None
 
 
 READS: dict[str, Handler] = {

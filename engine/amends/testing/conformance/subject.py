@@ -49,7 +49,9 @@ class Subject(Generic[S]):
     kept: Callable[[S, Args], bool] | None = None
     """Whether that change is still there."""
     crowd: Callable[[S, Args], None] | None = None
-    """Put so many other things before the effect that a probe of one page misses it."""
+    """Make so many other things that a probe of one page misses the effect. Called before the call and again after it:
+    some lists begin with the oldest, and some with the newest.
+    """
     later: Mapping[Ending, Callable[[S, Args], None]] = field(default_factory=dict[Ending, Callable[[S, Args], None]])
     """For calls that are answered 202: make the operation of these arguments end so. Called before the call."""
     denial: Denial = Denial()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from amends.core.canonical import Json
 from amends.core.evidence import Observation
@@ -11,7 +11,9 @@ from amends.testing.conformance.line import Line
 
 
 class Watched(Capability):
-    """Delegates to `inner`; mutating calls and reads pass along the line. `timeout_seconds` shortens its limit."""
+    """Delegates to `inner`; mutating calls and reads pass along the line. `timeout_seconds` shortens its limit; what is
+    to happen between a call and the first look at it is `after_do`.
+    """
 
     def __init__(self, inner: Capability, line: Line, timeout_seconds: float) -> None:
         limits = inner.contract.limits.model_copy(
@@ -21,6 +23,7 @@ class Watched(Capability):
         self.arguments = inner.arguments
         self.calls: list[Call] = []
         self.before: list[Mapping[str, Json]] = []
+        self.after_do: Callable[[], None] = lambda: None
         self._inner = inner
         self._line = line
 
@@ -29,7 +32,10 @@ class Watched(Capability):
 
     def do(self, call: Call) -> Receipt:
         self.calls.append(call)
-        return self._line.around_send(call, self._inner.do, self._inner.probe)
+        try:
+            return self._line.around_send(call, self._inner.do, self._inner.probe)
+        finally:
+            self.after_do()
 
     def probe(self, question: Question) -> Observation:
         return self._line.around_ask(question, self._inner.probe)

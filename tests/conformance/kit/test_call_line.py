@@ -1,5 +1,7 @@
 """`CallLine` and `Armed`: the same faults at the adapter's own boundary."""
 
+import re
+
 import pytest
 
 from amends.spi import Call, Done, NotSent, Observation, Refused
@@ -85,6 +87,23 @@ def test_a_lost_answer_is_lost_after_the_effect(line, file):
     assert (file.marks, line.unfired()) == (["m-1"], ())
 
 
+def test_a_dropped_call_is_not_made(line, file):
+    """It looks like a lost answer."""
+    line.arm(Fault("dropped"))
+    with pytest.raises(ConnectionResetError):
+        send(line, file)
+    assert (file.marks, line.unfired()) == ([], ())
+
+
+@pytest.mark.parametrize(("kind", "marks"), [("lost", ["m-1"]), ("dropped", [])])
+def test_silence_is_a_time_out(line, file, kind, marks):
+    """Nobody waits for it: what the caller sees is the end of its patience."""
+    line.arm(Fault(kind, how="silence"))
+    with pytest.raises(TimeoutError):
+        send(line, file)
+    assert file.marks == marks
+
+
 def test_a_replayed_answer_is_that_of_the_call_before(line, file):
     """The call is not made."""
     first = send(line, file)
@@ -137,9 +156,10 @@ def test_stale_looks_are_as_before_the_call(line, file):
 
 
 def test_a_fault_that_the_line_cannot_make_is_refused(line):
-    """There is no wire on which a page could be answered."""
-    with pytest.raises(ValueError, match="cannot make `html`"):
-        line.arm(Fault("html"))
+    """There is no wire on which a page could be answered, or an answer be cut in its middle."""
+    for fault in (Fault("html"), Fault("lost", how="cut_body")):
+        with pytest.raises(ValueError, match=re.escape(f"cannot make `{fault}`")):
+            line.arm(fault)
 
 
 def test_a_fault_that_never_happened_is_told(line, file):

@@ -129,6 +129,15 @@ def test_a_lost_answer_is_lost_after_the_effect(line, things, how, error):
     assert line.exchanges()[0].fault == f"lost({how})"
 
 
+def test_a_dropped_request_is_lost_before_the_effect(line, things):
+    """The client cannot tell it from a lost answer."""
+    line.arm(Fault("dropped"))
+    with pytest.raises(http.client.RemoteDisconnected):
+        post(line)
+    assert (things.made, line.unfired()) == ([], ())
+    assert line.exchanges()[0].fault == "dropped(fin)"
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "begin"),
     [

@@ -7,5 +7,17 @@ from amends.testing.conformance.http_line import HttpLine
 from amends.testing.conformance.line import Exchange, Fault, Line
 from amends.testing.conformance.matrix import AdapterMatrix
 from amends.testing.conformance.subject import Args, Denial, Subject
+from amends.testing.conformance.tcp_line import TcpLine
 
-__all__ = ["AdapterMatrix", "Args", "CallLine", "Denial", "Exchange", "Fault", "HttpLine", "Line", "Subject"]
+__all__ = [
+    "AdapterMatrix",
+    "Args",
+    "CallLine",
+    "Denial",
+    "Exchange",
+    "Fault",
+    "HttpLine",
+    "Line",
+    "Subject",
+    "TcpLine",
+]

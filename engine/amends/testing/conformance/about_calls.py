@@ -17,7 +17,6 @@ from amends.testing.conformance.subject import ENDINGS, Ending
 
 _S = ActionStatus
 _DOUBTFUL = frozenset({_S.UNKNOWN, _S.NEEDS_HUMAN})
-_SHORT_SECONDS = 1.0  # longer than any answer on this machine, shorter than a test's patience
 _NONE = frozenset({_S.FAILED, _S.DENIED, _S.WITHDRAWN})
 
 UNICODE = "naïve Ωμέγα 漢字 😀 e\u0301 \u202bעברית\u202c"
@@ -46,7 +45,8 @@ class AboutCalls:
         if how == "connection":
             bench.arm(Fault("unsent"))
         else:
-            bench.only_for(bench.line.address.startswith("http://"), "the system has no network address")
+            bench.only_for("://" in bench.line.address, "the system has no network address")
+            bench.only_for(how == "name" or bench.line.address.startswith("http:"), "it speaks no TLS over HTTP")
             bench.address(_nowhere(bench.line.address, how))
         action = bench.do()
         assert action.outcome is not Outcome.UNKNOWN
@@ -58,10 +58,16 @@ class AboutCalls:
         no second request leaves, from us or from a library below us.
         """
         if how == "silence":
-            bench.time_out_after(_SHORT_SECONDS)
+            bench.time_out_after(bench.subject.takes_seconds)
         bench.arm(Fault("lost", how=how))
         _found(bench)
         _taken_back(bench)
+
+    def test_a_call_that_got_lost_on_its_way_is_no_effect(self, bench: Bench[Any]) -> None:
+        """The line breaks before the system hears of the call: it looks like a lost answer, and nothing is there."""
+        bench.arm(Fault("dropped"))
+        action = bench.do()
+        _not_done(bench, action.status)
 
     @pytest.mark.parametrize("status", [500, 502, 503, 504])
     def test_a_gateways_error_after_the_effect_is_not_a_failure(self, bench: Bench[Any], status: int) -> None:
@@ -242,7 +248,7 @@ def _taken_back(bench: Bench[Any]) -> None:
 def _nowhere(address: str, how: str) -> str:
     """An address that cannot be reached: a name that nobody has, or a door that speaks no TLS."""
     if how == "name":
-        return f"http://nobody.invalid:{address.rpartition(':')[2]}"
+        return f"{address.partition('://')[0]}://nobody.invalid:{address.rpartition(':')[2]}"
     with socket.create_server(("127.0.0.1", 0)) as unused:
         del unused
     return address.replace("http://", "https://", 1)

@@ -11,7 +11,6 @@ from amends.testing.conformance.bench import Bench
 from amends.testing.conformance.line import CUTS, Cut, Fault
 
 _S = ActionStatus
-_SHORT_SECONDS = 1.0
 
 
 class AboutUndos:
@@ -59,7 +58,7 @@ class AboutUndos:
     def test_an_undo_whose_answer_is_lost_is_looked_at(self, bench: Bench[Any], how: Cut) -> None:
         """The system takes it back and the line breaks: a look finds it gone; no second undo leaves."""
         if how == "silence":
-            bench.time_out_after(_SHORT_SECONDS)
+            bench.time_out_after(bench.subject.takes_seconds)
         _done(bench)
         bench.arm(Fault("lost", how=how))
         bench.recover()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from amends.testing.conformance.line import Fault, FaultKind
+from amends.testing.conformance.line import CUTS, Cut, Fault, FaultKind
 
 
 class Armed:
     """Faults in the order of their arming. Thread-safe."""
 
-    def __init__(self, kinds: frozenset[FaultKind]) -> None:
+    def __init__(self, kinds: frozenset[FaultKind], cuts: frozenset[Cut] = frozenset(CUTS)) -> None:
         self._kinds = kinds
+        self._cuts = cuts
         self._lock = threading.Lock()
         self._waiting: deque[Fault] = deque()
         self._happened: set[Fault] = set()
@@ -21,9 +22,9 @@ class Armed:
         self._written_since = False
 
     def add(self, fault: Fault) -> None:
-        """Arm a fault. Raises `ValueError` for a kind the line cannot make."""
-        if fault.kind not in self._kinds:
-            raise ValueError(f"this line cannot make `{fault.kind}`")
+        """Arm a fault. Raises `ValueError` for a kind or a cut that the line cannot make."""
+        if fault.kind not in self._kinds or fault.how not in self._cuts:
+            raise ValueError(f"this line cannot make `{fault}`")
         with self._lock:
             if fault.kind == "stale":
                 self._stale, self._stale_left, self._written_since = fault, fault.reads, False

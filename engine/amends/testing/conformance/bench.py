@@ -103,6 +103,7 @@ class Bench(Generic[S]):
     def arm(self, fault: Fault) -> None:
         """Arm a fault. Raises `NotTried` if this line cannot make it."""
         self.only_for(fault.kind in self.line.kinds, f"this line cannot make `{fault.kind}`")
+        self.only_for(fault.how in self.line.cuts, f"on this line `{fault.how}` is like another way to lose an answer")
         self.line.arm(fault)
 
     @property

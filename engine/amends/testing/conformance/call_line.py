@@ -11,18 +11,21 @@ from collections.abc import Callable
 from amends.core.evidence import Observation
 from amends.spi import Call, NotSent, Question, Receipt, Refused
 from amends.testing.conformance.armed import Armed
-from amends.testing.conformance.line import Exchange, Fault, FaultKind
+from amends.testing.conformance.line import Cut, Exchange, Fault, FaultKind
 
 
 class CallLine:
     """A line to a system in this process or on this disk. `address` is handed to the adapter as it is."""
 
-    kinds: frozenset[FaultKind] = frozenset({"unsent", "lost", "replayed", "denied", "late", "twice", "stale"})
+    kinds: frozenset[FaultKind] = frozenset(
+        {"unsent", "dropped", "lost", "replayed", "denied", "late", "twice", "stale"}
+    )
+    cuts: frozenset[Cut] = frozenset({"fin", "silence"})  # an error, and an answer that was not waited for
 
     def __init__(self, address: str = "") -> None:
         self.address = address
         self._lock = threading.Lock()
-        self._armed = Armed(self.kinds)
+        self._armed = Armed(self.kinds, self.cuts)
         self._before: Observation | None = None
         self._landing: tuple[Callable[[], object], int] | None = None
         self._last: Receipt | None = None
@@ -62,16 +65,19 @@ class CallLine:
                 if self._last is None:
                     raise ConnectionError("there is no earlier answer to replay")
                 return self._last
+            case "dropped":
+                self._note(str(fault), _marker(call))
+                raise _cut(fault)
             case "late":
                 self._note("late", _marker(call))
                 self._landing = (lambda: send(call), fault.after_reads)
-                raise ConnectionResetError("the kit cut the line; the call lands later")
+                raise _cut(fault)
             case "twice":
                 self._sent(call, send, str(fault))
                 return send(call)
             case _:
                 self._sent(call, send, str(fault))
-                raise ConnectionResetError("the kit lost the answer")
+                raise _cut(fault)
 
     def around_ask(self, question: Question, ask: Callable[[Question], Observation]) -> Observation:
         if self._before is not None and self._armed.read_is_stale():
@@ -101,3 +107,10 @@ class CallLine:
 
 def _marker(call: Call) -> str:
     return call.undo_marker or call.marker
+
+
+def _cut(fault: Fault) -> OSError:
+    """What the engine sees of a line that broke, or of one on which nothing was heard in time."""
+    if fault.how == "silence":
+        return TimeoutError("the kit let nothing be heard")
+    return ConnectionResetError("the kit cut the line")

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from amends.core.evidence import Observation
 from amends.spi import Call, Question, Receipt
 from amends.testing.conformance.armed import Armed
-from amends.testing.conformance.line import Exchange, Fault, FaultKind
+from amends.testing.conformance.line import CUTS, Cut, Exchange, Fault, FaultKind
 
 Writes: TypeAlias = Callable[[Exchange], bool]
 
@@ -58,8 +58,9 @@ class HttpLine:
     """
 
     kinds: frozenset[FaultKind] = frozenset(
-        {"unsent", "lost", "status", "html", "empty", "replayed", "denied", "late", "twice", "stale"}
+        {"unsent", "dropped", "lost", "status", "html", "empty", "replayed", "denied", "late", "twice", "stale"}
     )
+    cuts: frozenset[Cut] = frozenset(CUTS)
 
     def __init__(self, upstream: str, *, writes: Writes = changes) -> None:
         parts = urlsplit(upstream)
@@ -155,6 +156,8 @@ class HttpLine:
                 reply.send(self._last_success or _gateway(200, b"{}", "application/json"))
             case "denied":
                 reply.send(_gateway(fault.status, json.dumps(fault.body).encode(), "application/json"))
+            case "dropped":
+                reply.cut(None, fault.how)
             case "late":
                 with self._lock:
                     self._landing = (exchange, fault.after_reads)

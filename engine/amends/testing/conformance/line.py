@@ -1,8 +1,9 @@
 """The line between an adapter and its system: where the kit makes faults, counts requests, and sees each fault fire.
 
-Two lines behave alike: `HttpLine` stands on the wire, in front of any HTTP system; `CallLine` stands at the adapter's
-own boundary, for systems without a wire (a file, a database in this process). A fault is armed for the next mutating
-request, or for the reads after it. Who arms a fault must see it fire: `unfired` is empty at the end of every test.
+Three lines behave alike: `HttpLine` stands on the wire, in front of any HTTP system; `TcpLine` in front of one that
+speaks something else; `CallLine` at the adapter's own boundary, for systems without a wire (a file, a database in this
+process). A fault is armed for the next mutating request, or for the reads after it. Who arms a fault must see it fire:
+`unfired` is empty at the end of every test.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from amends.spi import Call, Question, Receipt
 
 FaultKind: TypeAlias = Literal[
     "unsent",  # the connection is refused: nothing leaves
+    "dropped",  # not done, and nothing answers (`how`)
     "lost",  # done, and the answer is lost (`how`)
     "status",  # done, and answered with `status` by somebody on the way
     "html",  # done, and answered 200 with a page
     "empty",  # done, and answered 200 with nothing
     "replayed",  # not done, and answered with the success of the request before it
     "denied",  # not done, and refused with `status` and `body`
-    "late",  # the answer is lost first, and it is done when `after_reads` reads have gone by
+    "late",  # the answer is lost first (`how`), and it is done when `after_reads` reads have gone by
     "twice",  # done two times; the second answer is given
     "stale",  # the next `reads` reads are answered as they were before the request
 ]
@@ -44,7 +46,7 @@ class Fault:
     lasting: bool = False  # every request from now on meets it
 
     def __str__(self) -> str:
-        detail = {"lost": self.how, "status": self.status, "denied": self.status}.get(self.kind)
+        detail = {"lost": self.how, "dropped": self.how, "status": self.status, "denied": self.status}.get(self.kind)
         return self.kind if detail is None else f"{self.kind}({detail})"
 
 
@@ -78,8 +80,13 @@ class Line(Protocol):
         """The faults that this line can make."""
         ...
 
+    @property
+    def cuts(self) -> frozenset[Cut]:
+        """The ways in which this line can lose an answer that differ for the adapter."""
+        ...
+
     def arm(self, fault: Fault) -> None:
-        """Make this fault at the next chance. Raises `ValueError` for a kind the line cannot make."""
+        """Make this fault at the next chance. Raises `ValueError` for a kind or a cut that the line cannot make."""
         ...
 
     def unfired(self) -> tuple[Fault, ...]:

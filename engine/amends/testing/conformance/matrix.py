@@ -51,7 +51,7 @@ class AdapterMatrix(AboutCalls, AboutUndos, AboutContracts, ABC, Generic[S]):
 
     @abstractmethod
     def upstream(self, system: S) -> str:
-        """The system's address, `http://host:port`, behind which the line is laid."""
+        """The system's address, `http://host:port`, in front of which an `HttpLine` is laid."""
 
     @abstractmethod
     def adapters(self, system: S, address: str) -> Mapping[str, Mapping[str, Json]]:
@@ -67,6 +67,8 @@ class AdapterMatrix(AboutCalls, AboutUndos, AboutContracts, ABC, Generic[S]):
         return exchange.method in {"POST", "PUT", "PATCH", "DELETE"}
 
     def line(self, system: S, folder: Path) -> Line:
-        """The line that faults are made on; a `CallLine` for a system that has no HTTP wire."""
+        """The line that faults are made on; a `TcpLine` for a system that speaks something else than
+        HTTP, a `CallLine` for one that has no wire.
+        """
         del folder
         return HttpLine(self.upstream(system), writes=self.writes)

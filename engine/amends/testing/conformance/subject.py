@@ -55,6 +55,8 @@ class Subject(Generic[S]):
     later: Mapping[Ending, Callable[[S, Args], None]] = field(default_factory=dict[Ending, Callable[[S, Args], None]])
     """For calls that are answered 202: make the operation of these arguments end so. Called before the call."""
     denial: Denial = Denial()
+    takes_seconds: float = 1.0
+    """No call takes as long on a busy machine: one that hears nothing for so long has been given up."""
     exempt: Mapping[str, str] = field(default_factory=dict[str, str])
     """Test name -> why it says nothing about this capability. Stands in the report."""
 

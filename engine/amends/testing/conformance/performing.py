@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from amends.core.errors import CallerError
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.engine import Engine
 from amends.runtime.results import CallResult
@@ -20,7 +23,12 @@ def open_run(engine: Engine, key: str) -> Run:
 
 
 def perform(engine: Engine, run: Run, capability: str, args: Args, *, wait_seconds: float = LONG_SECONDS) -> CallResult:
-    """Call, say yes where people are asked, and release what is queued. Answers the call's first result."""
+    """Drill where the contract asks for it, call, say yes where people are asked, and release what is queued. Answers
+    the call's first result.
+    """
+    if engine.kit.catalog.get(capability).contract.needs_drill:
+        with suppress(CallerError):  # what cannot be drilled is refused when it is called
+            engine.drill(capability, args)
     result = run.call(capability, args)
     if result.status is ActionStatus.AWAITING_APPROVAL:
         approve(engine, run.run_id)

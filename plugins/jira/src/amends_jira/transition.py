@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amends.spi import Call, Capability, Done, Json, JsonMap, Observation, Prepared, Question, Receipt, Refused
-from amends.spi.http import Unreadable
+from amends.spi.http import Ambiguous, Unreadable
 from amends_jira import contracts, history, issues, marker, wayback, workflow
 from amends_jira.arguments import TransitionArgs
 from amends_jira.client import Jira, look_before_sending, unseen
@@ -60,7 +60,7 @@ class Transition(Capability):
         }
         setting = {name: value for name, value in args.fields.items() if name not in adding}
         update: JsonMap = {name: [{"add": value}] for name, value in args.fields.items() if name in adding}
-        self._move(call, body, setting, update)
+        self._move(call, body, setting, update, start=text_of(call.before.get("status")))
         return Done(
             effect={"key": args.key, "status": args.to},
             reference=args.key,
@@ -93,7 +93,7 @@ class Transition(Capability):
             way = wayback.first_step(self._jira, call, issuetype, before, known, most_steps=steps)
         given = {name: held[name] for name in way.screen if name in held and self._gives_back(call, way, name)}
         metadata = marker.history(call.undo_marker, undo_of=call.marker)
-        self._move(call, {"historyMetadata": metadata, "transition": {"id": way.id}}, given, {})
+        self._move(call, {"historyMetadata": metadata, "transition": {"id": way.id}}, given, {}, start=_status(issue))
         return Done(reference=call.reference, after={"status": way.to})
 
     def verify_undone(self, question: Question) -> Observation:
@@ -130,12 +130,28 @@ class Transition(Capability):
         """What the way back must be given, and what the way there had set."""
         return name in way.required or name in map_of(call.args.get("fields"))
 
-    def _move(self, call: Call, body: JsonMap, fields: JsonMap, update: JsonMap) -> None:
+    def _move(self, call: Call, body: JsonMap, fields: JsonMap, update: JsonMap, *, start: str) -> None:
+        """Make the transition from the status `start`. A request that arrives a second time finds no such transition
+        any more, so its 400 proves only then that nothing moved if the issue still stands there.
+        """
+        key = text_of(call.args.get("key"))
         if fields:
             body = {**body, "fields": fields}
         if update:
             body = {**body, "update": update}
-        self._jira.write(call, "POST", f"issue/{text_of(call.args.get('key'))}/transitions", body)
+        try:
+            self._jira.write(call, "POST", f"issue/{key}/transitions", body)
+        except Refused as refused:
+            if refused.code == "bad_request" and not self._stands_in(call, key, start):
+                raise Ambiguous(f"{refused}; but the issue has moved", code="http_400", status=400) from None
+            raise
+
+    def _stands_in(self, call: Call, key: str, status: str) -> bool:
+        """Whether the issue is seen in this status."""
+        try:
+            return workflow.same(_status(issues.read(self._jira, call, ["status"], key=key)), status)
+        except Unreadable:
+            return False
 
 
 def _status(issue: Issue) -> str:

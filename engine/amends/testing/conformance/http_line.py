@@ -141,8 +141,8 @@ class HttpLine:
         self._note(exchange, "stale" if before else "")
         answer = before or self._ask_upstream(exchange)
         self._reads[key] = answer
+        self._land_if_due()  # before the answer leaves: a client on a leaping clock is quicker than any system
         reply.send(answer)
-        self._land_if_due()
 
     def _write(self, exchange: Exchange, fault: Fault | None, reply: _Reply) -> None:
         if fault is None:

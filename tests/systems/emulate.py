@@ -16,9 +16,12 @@ _SEED = HERE / "suites" / "emulate.seed.json"
 
 
 class SlackEmulator(System):
-    """Slack's Web API under `api_url`, which ends with a slash as slack_sdk wants it. `channel` is #amends' id."""
+    """Slack's Web API under `api_url`, which ends with a slash as slack_sdk wants it. `channel` is #amends' id. Any
+    token stands for the workspace's admin, but `her_token` for Maya.
+    """
 
     token = "xoxb-amends"
+    her_token = "xoxp-maya"
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)
@@ -37,8 +40,21 @@ class SlackEmulator(System):
         return dict(want("POST", f"{self.api_url}{method}", arguments, headers=headers))
 
     def messages(self, channel: str = "") -> list[dict[str, Any]]:
-        """The messages of a channel (#amends unless named), the newest first."""
-        return list(self.ask("conversations.history", channel=channel or self.channel, limit=200)["messages"])
+        """All messages of a channel (#amends unless named), the newest first."""
+        found: list[dict[str, Any]] = []
+        cursor = ""
+        while True:
+            page = self.ask("conversations.history", channel=channel or self.channel, limit=200, cursor=cursor)
+            found += page["messages"]
+            cursor = page["response_metadata"]["next_cursor"]
+            if not cursor:
+                return found
+
+    def whispers(self, channel: str) -> int:
+        """How many messages one person alone was shown in a channel (up to 20): no method lists them, its page does."""
+        page = call("GET", f"{self.url}/?tab=messages&channel={channel}").text
+        shown = page.partition("<h2>Ephemeral</h2>")[2].partition("</section>")[0]
+        return shown.count(">ephemeral</span>")
 
 
 class GitHubEmulator(System):

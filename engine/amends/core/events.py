@@ -142,6 +142,7 @@ class ActionPlanned(Frozen):
     args_digest: str
     input: JsonFields = Field(default_factory=dict[str, Json])  # declared policy input
     resource: str
+    subject_digest: str = ""  # of what its drill certificate is about
     contract: Contract
     depends_on: tuple[str, ...] | None = None  # None: nothing declared
     inputs_from: tuple[str, ...] = ()  # actions whose outputs are used

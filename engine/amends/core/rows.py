@@ -96,6 +96,7 @@ class ActionRow(Frozen):
     args: JsonFields
     args_digest: str
     input: JsonFields = Field(default_factory=dict[str, Json])
+    subject_digest: str = ""
     contract: Contract
     depends_on: tuple[str, ...] | None = None
     inputs_from: tuple[str, ...] = ()

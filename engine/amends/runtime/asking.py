@@ -45,6 +45,7 @@ def subject_of(action: ActionRow) -> Subject:
         input=action.input,
         attempt=action.attempt,
         reference=action.reference,
+        subject_digest=action.subject_digest,
     )
 
 

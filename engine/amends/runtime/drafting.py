@@ -35,6 +35,7 @@ def planned(
         args_digest=resolved.args_digest,
         input={**resolved.input, **normalise_map(prepared.input)},
         resource=resolved.resource,
+        subject_digest=prepared.subject_digest,
         contract=contract,
         depends_on=request.depends_on,
         inputs_from=inputs_from(state, resolved.args),

@@ -51,7 +51,7 @@ class Intending:
 
     def again(self, session: Session, state: RunState, action: ActionRow, wanted: Callable[[], bool]) -> Begun:
         """The same generation and key, after a proof that nothing landed (rule 5)."""
-        decision, phase = self._may_send(state, action)
+        decision, phase = self._may_send(state, action, None)
         if decision.allowed:
             return self._intend(session, action, decision, phase, None, wanted)
         drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action.action_id)]
@@ -65,7 +65,7 @@ class Intending:
         read = prepared or self._read(action)
         if isinstance(read, str):
             return result_of(action, repeated=True, reason=read)
-        decision, phase = self._may_send(state, action)
+        decision, phase = self._may_send(state, action, read)
         if decision.allowed:  # the contract asks for a person even where policy does not
             decision = decision.model_copy(update={"verdict": "needs_approval", "tier": max(decision.tier, 1)})
         state = self.approvals.ask_or_deny(
@@ -104,7 +104,7 @@ class Intending:
         read = self._read(action)
         if isinstance(read, str):
             return result_of(action, repeated=True, reason=read)
-        decision, phase = self._may_send(state, action)
+        decision, phase = self._may_send(state, action, read)
         now = action.model_copy(update={"content_digest": read.content_digest})
         if approval.digest != self.policy.binding(state, now, phase):
             state = self.approvals.void(session.run_id, action.action_id, session.epoch)
@@ -120,9 +120,11 @@ class Intending:
         except Exception as error:  # noqa: BLE001 - rule 2: nothing was sent; it may be tried again
             return f"what it is about cannot be read: {describe(error)}"
 
-    def _may_send(self, state: RunState, action: ActionRow) -> tuple[Decision, Phase]:
-        """Policy at the moment of sending, with the approval as evidence (rule 30)."""
+    def _may_send(self, state: RunState, action: ActionRow, read: Prepared | None) -> tuple[Decision, Phase]:
+        """Policy at the moment of sending, with the approval and what was read just now as evidence (rule 30)."""
         approval = state.approvals.get(action.approval_id)
+        if read is not None:
+            action = action.model_copy(update={"subject_digest": read.subject_digest or action.subject_digest})
         if action.contract.release is not None:
             return self.policy.release(state, action, approval), "release"
         return self.policy.forward(state.run, subject_of(action), approval), "forward"

@@ -39,6 +39,10 @@ NOT_IMITATED: tuple[tuple[str, str], ...] = (
     ),
     ("the ETag of the product's reads is a digest, the loopback's the newest event", "neither is honoured in If-Match"),
     (
+        "the product shows a strategy's segments in an order that differs from one view to the next",
+        "the adapter compares them without one",
+    ),
+    (
         "the product limits lengths, counts and the operators of constraints by its schema, the loopback takes them",
         "the adapter's own arguments are narrower",
     ),
@@ -476,6 +480,20 @@ def variants_belong_to_strategies(base_url: str, token: str) -> None:
     assert emptied.json == made
 
 
+def variants_are_kept_by_name(base_url: str, token: str) -> None:
+    """In whatever order they are sent, when a strategy is added, put or patched."""
+    server = serve(base_url, token)
+    server.create()
+    first = {"name": "on", "weight": 300, "weightType": "fix", "stickiness": "default"}
+    then = {"name": "Off", "weight": 700, "weightType": "variable", "stickiness": "default"}
+    made = server.add(variants=[first, then])
+    address = f"{server.there}/strategies/{made['id']}"
+    put = server.ask("PUT", address, {**_FLEXIBLE, "variants": [first, then]}).json
+    patched = server.ask("PATCH", address, [{"op": "replace", "path": "/variants", "value": [first, then]}]).json
+    [shown] = server.within()["strategies"]
+    assert made["variants"] == put["variants"] == patched["variants"] == shown["variants"] == [then, first]
+
+
 def variants_of_an_environment_or_a_flag_are_gone(base_url: str, token: str) -> None:
     """403 InvalidOperationError for the former, no such address for the latter: strategy variants are what is left."""
     server = serve(base_url, token)
@@ -562,6 +580,7 @@ CASES: tuple[Case, ...] = (
     segments_are_referred_to_by_number,
     what_is_no_strategy_is_refused,
     variants_belong_to_strategies,
+    variants_are_kept_by_name,
     variants_of_an_environment_or_a_flag_are_gone,
     a_new_order_is_one_event_of_its_own,
     without_a_known_token_nothing_is_told,

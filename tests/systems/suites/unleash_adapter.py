@@ -53,6 +53,7 @@ class Flag:
         [ours] = [item for item in found if item["name"] == self.environment]
         for strategy in ours["strategies"]:
             del strategy["id"]
+            strategy["segments"].sort()  # the product's order of them says nothing
         return ours
 
     def act(self, kind: type[SetFlag | SetStrategy | SetVariants | CreateFlag | ArchiveFlag], **args: Json) -> Action:
@@ -106,17 +107,22 @@ def a_switch_takes_its_strategy_back(site: Site) -> None:
 
 
 def a_cohort_is_opened_split_and_widened_and_all_goes_back(site: Site) -> None:
-    """Segments, constraints, rollout and variants: each step restores what it found."""
+    """Segments, constraints, rollout and variants, in another order than they are kept: each step restores what it
+    found.
+    """
     flag = Flag(site)
     flag.act(CreateFlag)
-    segment = site.call("POST", "api/admin/segments", {"name": flag.name, "constraints": [QA]}).json["id"]
+    segments = [
+        site.call("POST", "api/admin/segments", {"name": f"{flag.name}-{part}", "constraints": [QA]}).json["id"]
+        for part in ("a", "b", "c")
+    ]
     bare = flag.shown()
-    first = flag.act(SetStrategy, cohort="qa", segments=[segment], constraints=[QA], rollout_percent=40)
+    first = flag.act(SetStrategy, cohort="qa", segments=segments[::-1], constraints=[QA], rollout_percent=40)
     opened = flag.shown()
-    assert opened["strategies"][0]["segments"] == [segment]
+    assert opened["strategies"][0]["segments"] == segments
     blue: Json = {"name": "blue", "weight_percent": 30, "value": "#00f"}
     red: Json = {"name": "red", "weight_percent": 70, "value": {"hue": 0}}
-    split = flag.act(SetVariants, cohort="qa", variants=[blue, red])
+    split = flag.act(SetVariants, cohort="qa", variants=[red, blue])
     parted = flag.shown()
     wider = flag.act(SetStrategy, cohort="qa", rollout_percent=70)
     for action, expected in ((wider, parted), (split, opened), (first, bare)):

@@ -170,7 +170,7 @@ def _content(unit: Unit, feature: str, given: Doc) -> Doc:
 
 
 def _weighed(variants: list[Doc]) -> list[Doc]:
-    """Variants as they are kept: the ones of variable weight share what the fixed ones leave."""
+    """Variants as they are kept, by name: the ones of variable weight share what the fixed ones leave."""
     if not variants:
         return []
     if len({variant.get("name") for variant in variants}) != len(variants):
@@ -181,7 +181,8 @@ def _weighed(variants: list[Doc]) -> list[Doc]:
     left = _WHOLE_WEIGHT - sum(int(variant["weight"]) for variant in variants if variant not in variable)
     share, rest = divmod(max(left, 0), len(variable))
     shares = {str(variant.get("name")): share + (place < rest) for place, variant in enumerate(variable)}
-    return [{**variant, "weight": shares.get(str(variant.get("name")), variant.get("weight"))} for variant in variants]
+    kept = [{**variant, "weight": shares.get(str(variant.get("name")), variant.get("weight"))} for variant in variants]
+    return sorted(kept, key=lambda variant: str(variant.get("name")).casefold())
 
 
 def _record_added(unit: Unit, doc: Doc) -> None:

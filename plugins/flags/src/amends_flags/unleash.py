@@ -1,7 +1,8 @@
 """Flags in Unleash: the port over the admin API, with the product's traps (measured on 8.2.0).
 
 On is not undone by off; adding twice makes two; a full update forgets what it leaves out, but keeps segments; archive
-and revive lose every switch; variants live in strategies only; nothing honours If-Match.
+and revive lose every switch; variants live in strategies only; variants and segments come back in another order than
+they were sent in; nothing honours If-Match.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Unleash:
             "title": title_of(question),
             "name": "flexibleRollout",
             "parameters": {"rollout": rollout, "stickiness": "default", "groupId": feature_of(question)},
-            "segments": listed(question.args.get("segments", [])),
+            "segments": _numbered(listed(question.args.get("segments"))),
             "constraints": listed(question.args.get("constraints", [])),
             "variants": [],
         }
@@ -89,7 +90,7 @@ class Unleash:
     def variants(self, question: Question) -> list[Json]:
         """All but the last have a fixed weight: Unleash wants one that takes the rest."""
         given = [mapped(item) for item in listed(question.args.get("variants"))]
-        return [_variant(item, last=place == len(given) - 1) for place, item in enumerate(given)]
+        return _by_name([_variant(item, last=place == len(given) - 1) for place, item in enumerate(given)])
 
     def switch(self, call: Call, *, on: bool, revision: Json) -> None:
         """The answer is an empty 200: whether it did anything, `switched` tells."""
@@ -146,14 +147,28 @@ class Unleash:
 def _naming(answer: HttpAnswer, asked: Mapping[str, Json]) -> dict[str, Json]:
     """The answer's document, if it names what was asked for. Else it may be a gateway's: raises `Ambiguous`."""
     document = answer.document()
-    if not covers(document, dict(asked)):
+    there: dict[str, Json] = {**document, "variants": _by_name(listed(document.get("variants")))}
+    if not covers(there, dict(asked)):
         raise Ambiguous(f"{answer.request.name} answered with something else", code="another_answer")
     return document
 
 
 def _content_of(document: Mapping[str, Json]) -> dict[str, Json]:
     """A strategy's content with the defaults that Unleash leaves out."""
-    return {name: _EMPTY.get(name) if document.get(name) is None else document[name] for name in _CONTENT}
+    content = {name: _EMPTY.get(name) if document.get(name) is None else document[name] for name in _CONTENT}
+    content["variants"] = _by_name(listed(content["variants"]))
+    content["segments"] = _numbered(listed(content["segments"]))
+    return content
+
+
+def _by_name(variants: list[Json]) -> list[Json]:
+    """Unleash keeps variants by name, in whatever order they come: their order says nothing."""
+    return sorted(variants, key=lambda one: str(mapped(one).get("name")))
+
+
+def _numbered(segments: list[Json]) -> list[Json]:
+    """Unleash shows segments in no particular order; all of them must hold, and each once."""
+    return [*sorted({number for number in segments if isinstance(number, int)})]
 
 
 def _has_enabled(image: Mapping[str, Json]) -> bool:

@@ -27,7 +27,7 @@ from amends.testing.scenarios.loading import load_scenario
 from amends.testing.scenarios.running import Play, acts
 from amends.testing.scenarios.world import World
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.crash]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.crash]
 
 HERE = Path(__file__).parent
 BRANCH = "refs/heads/feature/billing-field"
@@ -51,7 +51,7 @@ class Counted:
     comments: int
     channel: tuple[str, ...]  # the texts in the team's channel
     notes: tuple[str, ...]  # the texts that Maya got
-    charges: tuple[tuple[str, int, int], ...]  # status, amount, amount refunded
+    charges: tuple[tuple[str, int, int], ...]  # status, amount, amount given back or let go
     refunds: int
 
 
@@ -126,7 +126,7 @@ class Systems:
         issue = _wanted(self.jira.ask("GET", f"issue/{told['ticket']}?expand=changelog"), 200)
         flag = _wanted(self.unleash.admin("GET", f"{FEATURES}/{told['flag']}"), 200)
         [shown] = [item for item in flag["environments"] if item["name"] == self.unleash.environment]
-        charges = [item for item in self._listed("charges?limit=100") if item["metadata"].get("order") == told["order"]]
+        charges = [item for item in self.stripe.listed("charges") if item["metadata"].get("order") == told["order"]]
         direct = self.slack.ask("conversations.open", users=told["maya"])["channel"]["id"]
         return Counted(
             refs={ref: commit for commit, ref in (line.split("\t") for line in lines.splitlines())},
@@ -141,11 +141,8 @@ class Systems:
             channel=tuple(message["text"] for message in self.slack.messages(told["channel"])),
             notes=tuple(message["text"] for message in self.slack.messages(direct)),
             charges=tuple((item["status"], item["amount"], item["amount_refunded"]) for item in charges),
-            refunds=sum(len(self._listed(f"refunds?charge={item['id']}")) for item in charges),
+            refunds=sum(len(self.stripe.listed(f"refunds?charge={item['id']}")) for item in charges),
         )
-
-    def _listed(self, path):
-        return _wanted(self.stripe.ask("GET", path), 200)["data"]
 
 
 def _segment(unleash, name, group):
@@ -223,8 +220,7 @@ def test_a_run_that_dies_in_ci_leaves_every_system_as_it_was_but_for_one_note(st
     [note] = after.notes[: len(after.notes) - len(staged.before.notes)]
     for words in ("opened to your cohort", "reverted", "What you need to do", "Questions: jonas, not this bot."):
         assert words in note
-    assert [amount for _, _, amount in after.charges] == [15050]
-    assert after.refunds == 1
+    assert (after.charges, after.refunds) == ((("succeeded", 15050, 15050),), 1)
     assert replace(after, notes=staged.before.notes, charges=(), refunds=0) == staged.before
     staged.amends("recover", "--wait", "0")
     assert staged.systems.counted() == after, "recovering a recovered run did something"

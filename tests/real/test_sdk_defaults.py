@@ -189,8 +189,7 @@ def test_stripes_library_charges_again_when_called_again_and_amends_does_not(com
     monkeypatch.setenv("SDK_TOKEN", stripe_mock.key)
 
     def charges(order):
-        found = stripe_mock.ask("GET", "charges?limit=100").data["data"]
-        return sum(charge["metadata"].get("order") == order for charge in found)
+        return sum(charge["metadata"].get("order") == order for charge in stripe_mock.listed("charges"))
 
     def charge(url, order, *, retries=True):
         form = {"amount": 1000, "currency": "usd", "source": "tok_visa", "metadata": {"order": order}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from systems.catalog import BLOCKS, HERE
 from systems.install import node
@@ -39,3 +39,14 @@ class StripeMock(System):
         """One request; `path` goes on after `/v1/`, `key` is an Idempotency-Key."""
         headers = {"authorization": f"Bearer {self.key}", **({"idempotency-key": key} if key else {})}
         return call(method, f"{self.url}/v1/{path}", form=form, headers=headers)
+
+    def listed(self, path: str) -> list[dict[str, Any]]:
+        """A list to its end, such as `charges`; raises Unexpected."""
+        found: list[dict[str, Any]] = []
+        asked = f"{self.url}/v1/{path}{'&' if '?' in path else '?'}limit=100"
+        while True:
+            after = f"&starting_after={found[-1]['id']}" if found else ""
+            page = want("GET", asked + after, headers={"authorization": f"Bearer {self.key}"})
+            found += page["data"]
+            if not page["has_more"]:
+                return found

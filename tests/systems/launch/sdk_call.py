@@ -6,6 +6,7 @@ Its pauses between two sends are left out: how often it sends is the question, n
 import json
 import sys
 import time
+from typing import Any
 
 from jira import JIRA
 from slack_sdk import WebClient
@@ -14,21 +15,21 @@ from stripe import StripeClient
 time.sleep = lambda _seconds: None
 
 
-def slack(url, token, *, retries, **said):
+def slack(url: str, token: str, *, retries: bool, **said: Any) -> Any:
     """Post a message; its `ts`."""
     client = WebClient(token, url) if retries else WebClient(token, url, retry_handlers=[])
     return client.chat_postMessage(**said)["ts"]
 
 
-def jira(url, token, *, retries, **fields):
+def jira(url: str, token: str, *, retries: bool, **fields: Any) -> Any:
     """Create an issue; its key."""
     client = JIRA(url, token_auth=token) if retries else JIRA(url, token_auth=token, max_retries=0)
     return client.create_issue(fields=fields).key
 
 
-def stripe(url, token, *, retries, **form):
+def stripe(url: str, token: str, *, retries: bool, **form: Any) -> Any:
     """Charge a card; the charge's id."""
-    retry = {} if retries else {"max_network_retries": 0}
+    retry: dict[str, Any] = {} if retries else {"max_network_retries": 0}
     client = StripeClient(token, base_addresses={"api": url}, **retry)
     return client.v1.charges.create(form).id
 

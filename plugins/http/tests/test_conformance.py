@@ -1,13 +1,22 @@
-"""The fault matrix over the partner's ready contracts, which are data."""
+"""The fault matrix over the ready contracts, which are data: the partner's whole, of Stripe and the shop one each.
+
+`tests/real` has all of Stripe's and the shop's, on more systems of others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from amends.core.canonical import Json
 from amends.testing.conformance import AdapterMatrix, Args, Subject
 from amends.testing.loopback import LoopbackSystem
+from systems.localstripe import LocalStripe
+from systems.matrices.people import maya_is_told
+from systems.matrices.shop import QUANTITY, REFUND, Shop, ShopMatrix
+from systems.matrices.stripe import StripeMatrix, charge_on_localstripe
 
 Count = Callable[[LoopbackSystem, Args], int]
 
@@ -109,3 +118,40 @@ class TestPartner(AdapterMatrix[LoopbackSystem]):
 
     def secrets(self, system):
         return {"KIT_TOKEN": "partner-token"}
+
+
+class TestStripe(StripeMatrix):
+    """Charging a card on localstripe, which reads no keys."""
+
+    subjects = (charge_on_localstripe(),)
+
+    def server(self) -> LocalStripe:
+        return LocalStripe.start()
+
+
+class LoopbackShop(Shop):
+    """The loopback shop, where somebody else acts without a credential."""
+
+    def __init__(self, system: LoopbackSystem, person: Mapping[str, Json]) -> None:
+        super().__init__(f"{system.url}/admin-api", "shop-token", person)
+        self._system = system
+
+    def ask(self, query: str, **variables: Json) -> Any:
+        said = self._system.foreign("POST", "/admin-api", {"query": query, "variables": variables})["body"]
+        assert "errors" not in said, said
+        return said["data"]
+
+    def placed(self) -> tuple[str, str]:
+        order = self._system.control("place_order", quantity=QUANTITY)
+        return order["order"], order["line"]
+
+
+class TestShop(ShopMatrix):
+    """Giving money back, which nothing but our look keeps from happening twice."""
+
+    subjects = (REFUND,)
+
+    @contextmanager
+    def system(self, folder: Path) -> Iterator[Shop]:
+        with LoopbackSystem.start("shop") as shop, maya_is_told() as person:
+            yield LoopbackShop(shop, person)

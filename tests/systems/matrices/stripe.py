@@ -25,7 +25,8 @@ PART = 300  # what somebody else gives back
 CROWD = 101  # more than a page of the contracts'
 CARD = {"type": "card", "card[number]": "4242424242424242", "card[exp_month]": "12", "card[exp_year]": "2040"}
 NO = Denial(body={"error": {"type": "invalid_request_error", "message": "This key may not do that."}})
-
+NO_LIMIT = "localstripe has no refund limit: our refund after theirs would give back more than was taken"
+NO_KEYS = "localstripe reads no keys: it refuses the second capture, where Stripe gives the first answer again"
 
 Ask = Callable[[str, str, Mapping[str, object] | None], Answer]
 
@@ -160,6 +161,11 @@ def charge(card: Callable[[Account], Mapping[str, str]], *, capture: bool = True
     )
 
 
+def charge_on_localstripe() -> Subject[Account]:
+    """The same where nothing limits refunds."""
+    return replace(charge(saved_card), exempt={"test_what_somebody_else_changed_is_not_overwritten": NO_LIMIT})
+
+
 # --- captures --------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +187,11 @@ def capture(card: Callable[[Account], Mapping[str, str]]) -> Subject[Account]:
         taken_away=_capture_refunded,
         denial=NO,
     )
+
+
+def capture_on_localstripe() -> Subject[Account]:
+    """The same where nothing recognises the second delivery."""
+    return replace(capture(saved_card), exempt={"test_two_effects_of_one_call_are_both_accounted_for": NO_KEYS})
 
 
 # --- refunds ---------------------------------------------------------------------------------------------------------

@@ -69,6 +69,24 @@ def test_a_refusal_is_proof_that_nothing_moved(site, status, form):
     assert site.fields()["status"] == "In Progress"
 
 
+def test_a_request_that_arrives_a_second_time_is_not_refused(site):
+    """The first one took the transition, so the second finds it no more: its 400 does not say that nothing moved."""
+    transition, call = ready(site)
+    transition.do(call)
+    with pytest.raises(Ambiguous):
+        transition.do(call)
+    assert transition.probe(call).seen == "applied"
+
+
+def test_a_transition_that_is_gone_by_now_is_refused_while_the_issue_stands(site):
+    """The workflow was changed since `prepare`: the same 400 is proof, with Jira's reason."""
+    transition, call = ready(site)
+    site.system.configure(transitions=[])
+    with pytest.raises(Refused, match="not valid") as refused:
+        transition.do(call)
+    assert (refused.value.code, site.fields()["status"]) == ("bad_request", "In Progress")
+
+
 @pytest.mark.parametrize(("to", "code"), [("Done", "no_transition"), ("In Progress", "already_there")])
 def test_a_move_that_is_not_available_is_refused_before_anything_is_sent(site, to, code):
     """Nothing fires for a status that cannot be reached or stands already."""

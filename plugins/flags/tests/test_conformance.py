@@ -1,4 +1,6 @@
-"""The fault matrix over the flag capabilities, on both places where flags live; tests/real has it on Unleash itself."""
+"""The fault matrix over the flag capabilities, whole on both places where flags live; tests/real has it on Unleash
+itself. The capabilities are the same, but each rests on other reads, other proof and another way back in each place.
+"""
 
 from __future__ import annotations
 

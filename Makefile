@@ -9,11 +9,12 @@ PYPROJECTS := pyproject.toml $(sort $(wildcard plugins/*/pyproject.toml))
 LOCKS := engine/locks
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
+SEEDS ?= 200
 SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real sim lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +49,9 @@ test-real: setup ## install and start the independent systems (PostgreSQL, Unlea
 	@$(SYSTEMS) list
 	@trap '$(SYSTEMS) sweep' EXIT; \
 	  $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/real $(ARGS)
+
+sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's rules against each; ARGS="--seed N" replays one
+	@$(BIN)/python -m amends.testing.simulation --seeds $(SEEDS) $(ARGS)
 
 lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check

@@ -57,16 +57,16 @@ class Driver:
             if state.run.status not in _DRIVEN:
                 return state
             made = self._plan(state)
-            state = self._record(session, made)
+            planned = self._record(session, state, made)
             self.kit.progress.reached("after_plan", session.run_id, "")
+            if planned is None:
+                continue
             if made.work:
-                self._taken(session, state, made.work[0])
-            elif made.finish is not None:
-                return self._finish(session, made.finish)
-            elif made.due_us is None or made.due_us > wait_until_us:
-                return self._wait(session, made.due_us)
-            else:
+                self._taken(session, planned, made.work[0])
+            elif made.finish is None and made.due_us is not None and made.due_us <= wait_until_us:
                 self._nap(session, made.due_us)
+            elif (rested := self._rest(session, planned, made)) is not None:
+                return rested
 
     def _facts(self, state: RunState) -> Facts:
         return Facts(
@@ -84,40 +84,45 @@ class Driver:
             return plan(state, facts)
         return plan_release(state, facts, check_fresh=self.outbox.check_is_fresh(state))
 
-    def _record(self, session: Session, made: Plan) -> RunState:
+    def _record(self, session: Session, state: RunState, made: Plan) -> RunState | None:
         """Keep each decision once, with its reason and facts."""
+        news = [
+            step
+            for step in made.steps
+            if (action := state.actions.get(step.action_id)) is not None
+            and action.last_decided != f"{step.verb}:{step.reason}"
+        ]
+        drafts = [
+            Draft(e.RecoveryDecided(decision=s.verb, reason=s.reason, facts=s.facts, due_us=s.due_us), s.action_id)
+            for s in news
+        ]
+        return self._if_unchanged(session, state, drafts)
 
-        def decide(state: RunState) -> list[Draft]:
-            news = [
-                step
-                for step in made.steps
-                if (action := state.actions.get(step.action_id)) is not None
-                and action.last_decided != f"{step.verb}:{step.reason}"
-            ]
-            return [
-                Draft(e.RecoveryDecided(decision=s.verb, reason=s.reason, facts=s.facts, due_us=s.due_us), s.action_id)
-                for s in news
-            ]
-
-        return self.book.record(session.run_id, decide, epoch=session.epoch)
-
-    def _finish(self, session: Session, to: RunStatus) -> RunState:
-        def decide(state: RunState) -> list[Draft]:
-            if state.run.status not in _DRIVEN:
-                return []
-            return [Draft(e.RunMoved(to=to, reason=_reason_of(to)))]
-
-        state = self.book.record(session.run_id, decide, epoch=session.epoch)
-        self.kit.progress.reached("settled", session.run_id, "")
+    def _rest(self, session: Session, planned: RunState, made: Plan) -> RunState | None:
+        """The run is over, or waits: for a person, or until something is due."""
+        if made.finish is None:
+            if made.due_us is None or planned.run.due_us == made.due_us:
+                return planned
+            return self._if_unchanged(session, planned, [Draft(e.RecoveryWaiting(due_us=made.due_us))])
+        moved = Draft(e.RunMoved(to=made.finish, reason=_reason_of(made.finish)))
+        state = self._if_unchanged(session, planned, [moved])
+        if state is not None:
+            self.kit.progress.reached("settled", session.run_id, "")
         return state
 
-    def _wait(self, session: Session, due_us: int | None) -> RunState:
-        def decide(state: RunState) -> list[Draft]:
-            if due_us is None or state.run.due_us == due_us:
-                return []
-            return [Draft(e.RecoveryWaiting(due_us=due_us))]
+    def _if_unchanged(self, session: Session, planned: RunState, drafts: list[Draft]) -> RunState | None:
+        """The state with these facts added; None, with nothing written, if somebody (a person who decided meanwhile)
+        has changed the run since: a plan of the past must not overrule them.
+        """
+        changed = False
 
-        return self.book.record(session.run_id, decide, epoch=session.epoch)
+        def decide(state: RunState) -> list[Draft]:
+            nonlocal changed
+            changed = state.run.head != planned.run.head
+            return [] if changed else drafts
+
+        state = self.book.record(session.run_id, decide, epoch=session.epoch)
+        return None if changed else state
 
     def _nap(self, session: Session, due_us: int) -> None:
         left = (due_us - self.kit.clock.now_us()) / 1_000_000

@@ -13,7 +13,14 @@ from amends.ports.authorizer import AuthorizationRequest, PolicyBundle
 from amends.spi import Capability, PolicyContribution
 from amends.testing import contracts
 from amends.testing.simulation.scheduling import Process
-from amends.testing.simulation.system import LAG_SECONDS, SimAccepted, SimCapability, SimCorrector, SimSetting, SimSystem
+from amends.testing.simulation.system import (
+    LAG_SECONDS,
+    SimAccepted,
+    SimCapability,
+    SimCorrector,
+    SimSetting,
+    SimSystem,
+)
 
 _PROBE = ProbeRule(
     strength="list",
@@ -86,7 +93,9 @@ def capabilities(system: SimSystem, process: Process) -> list[Capability]:
 
 def _permit(name: str, who: str, actions: Iterable[str], when: str = "") -> str:
     listed = ", ".join(f'Sim::Action::"{action}"' for action in actions)
-    return f'@id("{name}") @reason("{name}")\npermit (principal is Amends::{who}, action in [{listed}], resource){when};\n'
+    return (
+        f'@id("{name}") @reason("{name}")\npermit (principal is Amends::{who}, action in [{listed}], resource){when};\n'
+    )
 
 
 _FORWARD = tuple(c.capability for c in CONTRACTS if not c.corrects)
@@ -106,7 +115,10 @@ def _policies(undos: Iterable[str]) -> str:
     )
 
 
-_NOTES = '@id("note:correct") @reason("x")\npermit (principal is Amends::Service, action == Note::Action::"note.correct.correct", resource);\n'
+_NOTES = """
+@id("note:correct") @reason("recovery tells people")
+permit (principal is Amends::Service, action == Note::Action::"note.correct.correct", resource);
+"""
 
 
 @cache

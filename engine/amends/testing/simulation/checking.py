@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from amends.core.events import ActionPlanned, IntentRecorded, RunMoved, RunOpened, decode
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, RunStatus
 from amends.testing.simulation import cast
@@ -11,12 +12,14 @@ from amends.testing.simulation.processes import RESTING, Stage
 from amends.testing.worlds import ledger_faults
 
 _S = ActionStatus
+_BY_ANYBODY = frozenset({"evidence.late", "report_delivered"})  # what a driver that was taken over may still add
 _GONE = frozenset({_S.FAILED, _S.DENIED, _S.WITHDRAWN, _S.COMPENSATED})
 
 
 def violations(stage: Stage, states: list[RunState]) -> list[str]:
     """Every rule that does not hold, in words, with its number."""
     found = [f"rule 1: {fault}" for fault in ledger_faults(stage.world.journal)]
+    found += _out_of_turn(stage)
     found += _unsettled(states)
     found += _sends(stage, states)
     for state in states:
@@ -24,6 +27,34 @@ def violations(stage: Stage, states: list[RunState]) -> list[str]:
             if action.kind in {ActionKind.DO, ActionKind.DUPLICATE}:
                 found += _claims(stage, state, action)
         found += _past_the_pivot(stage, state)
+    return found
+
+
+def _out_of_turn(stage: Stage) -> list[str]:
+    """Forward intents only while a run is open, releases only while it commits (rule 14); a driver that was taken over
+    adds late evidence and nothing else (rule 13).
+    """
+    found: list[str] = []
+    status: dict[str, str] = {}
+    epoch: dict[str, int] = {}
+    forward: dict[str, str] = {}
+    for stored in stage.world.journal.events_after(0, limit=1_000_000):
+        event, body = stored.event, decode(stored.event.payload, stored.event.event_id)
+        match body:
+            case RunOpened():
+                status[event.run_id] = RunStatus.OPEN
+            case RunMoved(to=to):
+                status[event.run_id] = to
+            case ActionPlanned(action_kind=ActionKind.DO, contract=contract):
+                queued = contract.release is not None and contract.release.mode != "gate"
+                forward[event.action_id] = RunStatus.COMMITTING if queued else RunStatus.OPEN
+            case IntentRecorded() if forward.get(event.action_id, status[event.run_id]) != status[event.run_id]:
+                found.append(f"rule 14: a forward intent while its run is `{status[event.run_id]}`")
+            case _:
+                pass
+        if event.epoch < epoch.get(event.run_id, 0) and event.kind not in _BY_ANYBODY:
+            found.append(f"rule 13: `{event.kind}` under epoch {event.epoch}, and the run has {epoch[event.run_id]}")
+        epoch[event.run_id] = max(epoch.get(event.run_id, 0), event.epoch)
     return found
 
 
@@ -70,7 +101,7 @@ def _claims(stage: Stage, state: RunState, action: ActionRow) -> list[str]:
     found: list[str] = []
     if action.status in _GONE and own:
         found.append(f"rule 18: {where} is `{action.status}`, and {len(own)} of it exist")
-    if action.status is _S.SUCCEEDED and not own and not state.run.status == RunStatus.NEEDS_HUMAN:
+    if action.status is _S.SUCCEEDED and not own and state.run.status is not RunStatus.NEEDS_HUMAN:
         found.append(f"rule 33: {where} is `succeeded`, and it does not exist")
     if state.run.status is RunStatus.RECOVERED and mine and not action.contract.irreversible:
         found.append(f"rule 23: the run of {where} is `recovered`, and {len(mine)} of it exist")
@@ -80,17 +111,11 @@ def _claims(stage: Stage, state: RunState, action: ActionRow) -> list[str]:
 
 
 def _claims_of_a_value(stage: Stage, state: RunState, action: ActionRow) -> list[str]:
-    name, value = str(action.args["name"]), str(action.args["value"])
-    now = stage.system.value(name)
-    set_by = [by for _, _, by in stage.system.values.get(name, [])]
-    foreign = "somebody else" in set_by
-    where = f"`{name}` of run `{state.run.run_key}`"
-    if action.status is _S.COMPENSATED and now == value and value != action.before_image.get("value") and not foreign:
-        return [f"rule 18: {where} is `compensated`, and is still `{value}`"]
-    if foreign and set_by[-1] != "somebody else" and set_by.index("somebody else") < len(set_by) - 1:
-        after = set_by[set_by.index("somebody else") + 1 :]
-        if any(by != action.action_id for by in after):
-            return [f"rule 18: {where} was set by somebody else, and was overwritten by recovery"]
+    """A value that is called restored is not ours any more, unless somebody else has set the very same one."""
+    name, ours = str(action.args["name"]), action.args["value"]
+    known = stage.system.values.get(name, [])
+    if action.status in _GONE and known and known[-1][1] == ours and known[-1][2] == action.action_id:
+        return [f"rule 18: `{name}` of run `{state.run.run_key}` is `{action.status}`, and is still `{ours}`"]
     return []
 
 
@@ -110,7 +135,9 @@ def _past_the_pivot(stage: Stage, state: RunState) -> list[str]:
     if state.run.status is RunStatus.RECOVERED:
         found.append(f"rule 28: run `{state.run.run_key}` is `recovered`, and an irreversible effect left")
     asked = {row.action_id for row in state.approvals.values() if row.status in {"approved", "consumed"}}
-    for action in released:
-        if action.capability == cast.ASK.capability and action.action_id not in asked:
-            found.append(f"rule 27: `{action.capability}` left without a person's yes")
+    found += [
+        f"rule 27: `{action.capability}` left without a person's yes"
+        for action in released
+        if action.capability == cast.ASK.capability and action.action_id not in asked
+    ]
     return found

@@ -72,12 +72,12 @@ class ProcessJournal:
         self._weather = weather
 
     def commit(self, command: Commit) -> CommitAnswer:
-        self._process.at("committing")
+        self._process.brush("committing")  # the run's lock of this process is held
         disk = self._weather.pick("disk", _DISK, _DISK_WEIGHTS)
         if disk == "full":
             raise JournalUnavailable("the disk is full", hint="make room")
         answer = self._journal.commit(command)
-        self._process.at("committed")
+        self._process.brush("committed")
         if disk == "unacknowledged":
             raise JournalUnavailable("the disk does not answer", hint="wait for it")
         return answer
@@ -119,8 +119,8 @@ class Stage:
 Step = tuple[str, dict[str, str]]
 
 
-def agent(stage: Stage, key: str, steps: tuple[Step, ...], ending: str) -> Callable[[Process], None]:
-    """An agent's process: one run, its calls, and how it ends."""
+def agent(stage: Stage, key: str, steps: tuple[Step, ...], ending: str, *, threads: int) -> Callable[[Process], None]:
+    """An agent's process: one run, its calls, in one thread or two, and how it ends."""
 
     def body(process: Process) -> None:
         engine = stage.engine(process)
@@ -128,18 +128,25 @@ def agent(stage: Stage, key: str, steps: tuple[Step, ...], ending: str) -> Calla
             run = engine.run(workflow="sim", run_key=key, agent="coder", initiator="noor")
         except AmendsError:
             return
-        for capability, args in steps:
-            try:
-                run.call(capability, args)
-            except AmendsError:
-                continue
+        mine, beside = (steps[:1], steps[1:]) if threads > 1 else (steps, ())
+        if beside:
+            stage.scheduler.thread(f"{process.name}-beside", process, lambda _: _call(run, beside))
+        _call(run, mine)
         try:
             _end(run, ending)
-            engine.close()
         except AmendsError:
             return  # what is left is a rescuer's
+        if not beside:
+            with suppress(AmendsError):
+                engine.close()
 
     return body
+
+
+def _call(run: Run, steps: tuple[Step, ...]) -> None:
+    for capability, args in steps:
+        with suppress(AmendsError):
+            run.call(capability, args)
 
 
 def _end(run: Run, ending: str) -> None:

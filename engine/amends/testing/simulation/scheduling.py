@@ -1,8 +1,8 @@
 """Simulated processes: one runs at a time, and wherever it may be interrupted the choices say who goes on.
 
-A process is a thread that moves only while it holds the baton. It hands the baton back at every point (`Process.at`)
-and whenever it sleeps. There it may be killed, and then never does anything again, or frozen, and then does nothing for a
-while and goes on as if nothing had happened, as after SIGSTOP.
+A process has one thread or more, which move only while they hold the baton. A thread hands it back at every point
+(`Process.at`) and whenever it sleeps. There its process may be killed, and then never does anything again; or frozen,
+and then does nothing for a while and goes on as if nothing had happened, as after SIGSTOP.
 """
 
 from __future__ import annotations
@@ -33,32 +33,47 @@ class Hazards:
 
 
 @dataclass(eq=False)
-class Process:
-    """One simulated process."""
+class Thread:
+    """One thread of a simulated process."""
 
     name: str
+    process: Process
     body: Callable[[Process], None]
-    scheduler: Scheduler
-    mortal: bool = True
     wakes_at: float = 0.0
-    dead: bool = False
     ended: bool = False
     error: BaseException | None = None
-    points: list[str] = field(default_factory=list[str])
-    _turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    turn: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+
+@dataclass(eq=False)
+class Process:
+    """One simulated process. Its methods are called on its own threads only."""
+
+    name: str
+    scheduler: Scheduler
+    mortal: bool = True
+    dead: bool = False
 
     def at(self, point: str) -> None:
-        """An interruptible point. Raises `Killed` here and at every later point, once the process is dead."""
+        """A point at which an accident may happen, and another thread go on. Raises `Killed` here and at every later
+        point, once the process is dead.
+        """
         self.check()
-        self.points.append(point)
-        self.scheduler.hand_back(self, point)
+        self.scheduler.accident(self, point)
+        self.scheduler.hand_back()
+        self.check()
+
+    def brush(self, point: str) -> None:
+        """A point at which an accident may happen, and nobody else goes on: the thread holds a lock of its process."""
+        self.check()
+        self.scheduler.accident(self, point)
         self.check()
 
     def sleep(self, seconds: float) -> None:
         """Wait in simulated time."""
         self.check()
-        self.wakes_at = self.scheduler.clock.monotonic() + seconds
-        self.scheduler.hand_back(self, "sleep")
+        self.scheduler.put_off(seconds)
+        self.scheduler.hand_back()
         self.check()
 
     def check(self) -> None:
@@ -66,78 +81,77 @@ class Process:
         if self.dead:
             raise Killed(self.name)
 
-    def take_turn(self) -> None:
-        """Wait for the baton (called on the process's own thread)."""
-        if not self._turn.acquire(timeout=_PATIENCE_SECONDS):
-            raise TimeoutError(f"`{self.name}` was never given its turn")
-
-    def give_turn(self) -> None:
-        """Hand the baton to this process (called by the scheduler)."""
-        self._turn.release()
-
 
 class Scheduler:
-    """Runs processes to their ends, in an order and with the accidents that the choices say."""
+    """Runs threads to their ends, in an order and with the accidents that the choices say."""
 
     def __init__(self, clock: SimClock, choices: Choices, hazards: Hazards) -> None:
         self.clock = clock
         self.choices = choices
         self.hazards = hazards
-        self.processes: list[Process] = []
+        self.threads: list[Thread] = []
+        self.history: list[str] = []
         self.on_death: Callable[[Process], None] = lambda _: None
         self._back = threading.Semaphore(0)
-        self.history: list[str] = []
+        self._running: Thread | None = None
 
-    def start(self, name: str, body: Callable[[Process], None], *, mortal: bool = True) -> Process:
-        """A new process, which runs when its turn comes."""
-        process = Process(name, body, self, mortal)
-        self.processes.append(process)
-        threading.Thread(target=self._live, args=(process,), name=f"sim-{name}", daemon=True).start()
+    def process(self, name: str, body: Callable[[Process], None], *, mortal: bool = True) -> Process:
+        """A new process with one thread, which runs when its turn comes."""
+        process = Process(name, self, mortal)
+        self.thread(name, process, body)
         return process
 
+    def thread(self, name: str, process: Process, body: Callable[[Process], None]) -> None:
+        """One more thread of a process."""
+        thread = Thread(name, process, body, wakes_at=self.clock.monotonic())
+        self.threads.append(thread)
+        threading.Thread(target=self._live, args=(thread,), name=f"sim-{name}", daemon=True).start()
+
     def run(self, *, until_seconds: float) -> None:
-        """Go on until every process has ended or is dead, or that much simulated time has passed."""
+        """Go on until every thread has ended, or that much simulated time has passed."""
         limit = self.clock.monotonic() + until_seconds
-        while living := [p for p in self.processes if not p.ended]:
+        while living := [thread for thread in self.threads if not thread.ended]:
             now = self.clock.monotonic()
-            ready = [p for p in living if p.wakes_at <= now]
+            ready = [thread for thread in living if thread.wakes_at <= now]
             if not ready:
-                wakes = min(p.wakes_at for p in living)
+                wakes = min(thread.wakes_at for thread in living)
                 if wakes > limit:
                     return
                 self.clock.advance(wakes - now)
                 continue
-            process = self.choices.pick("whose turn", self._in_order(ready))
-            self._last = process
-            process.give_turn()
+            self._running = self._next(ready)
+            self._running.turn.release()
             if not self._back.acquire(timeout=_PATIENCE_SECONDS):
-                raise TimeoutError(f"`{process.name}` does not come back; it was at {process.points[-3:]}")
+                raise TimeoutError(f"`{self._running.name}` does not come back")
 
-    _last: Process | None = None
+    def _next(self, ready: list[Thread]) -> Thread:
+        """The ordinary course first: whoever ran last goes on, unless it is somebody else's turn."""
+        if self._running in ready:
+            ready.remove(self._running)
+            ready.insert(0, self._running)
+        return self.choices.pick("whose turn", ready)
 
-    def _in_order(self, ready: list[Process]) -> list[Process]:
-        """The ordinary course first: whoever ran last goes on."""
-        if self._last in ready:
-            return [self._last, *(p for p in ready if p is not self._last)]
-        return ready
-
-    def hand_back(self, process: Process, point: str) -> None:
-        """A process is at a point: let an accident happen, and wait for its next turn."""
-        if process.mortal and point != "sleep":
-            self._accident(process, point)
+    def hand_back(self) -> None:
+        """The running thread lets go of the baton, and waits for its next turn."""
+        thread = self._current()
         self._back.release()
-        process.take_turn()
+        if not thread.turn.acquire(timeout=_PATIENCE_SECONDS):
+            raise TimeoutError(f"`{thread.name}` was never given its turn")
 
-    def kill(self, process: Process, point: str = "") -> None:
-        """This process does nothing any more."""
-        process.dead = True
-        self.history.append(f"{process.name} killed at {point}")
-        self.on_death(process)
+    def put_off(self, seconds: float) -> None:
+        """The running thread has nothing to do for a while."""
+        self._current().wakes_at = self.clock.monotonic() + seconds
 
-    def _accident(self, process: Process, point: str) -> None:
+    def _current(self) -> Thread:
+        if self._running is None:
+            raise RuntimeError("no simulated thread is running")
+        return self._running
+
+    def accident(self, process: Process, point: str) -> None:
+        """What may befall a process at a point."""
         hazards = self.hazards
-        kill = hazards.kill if hazards.kills_left else 0.0
-        freeze = hazards.freeze if hazards.freezes_left else 0.0
+        kill = hazards.kill if hazards.kills_left and process.mortal else 0.0
+        freeze = hazards.freeze if hazards.freezes_left and process.mortal else 0.0
         if not kill and not freeze:
             return
         happens = ["nothing", *(["kill"] if kill else []), *(["freeze"] if freeze else [])]
@@ -145,23 +159,30 @@ class Scheduler:
         match self.choices.pick(f"{process.name} at {point}", happens, weights):
             case "kill":
                 hazards.kills_left -= 1
-                self.kill(process, point)
+                process.dead = True
+                self.history.append(f"{process.name} killed at {point}")
+                self.on_death(process)
             case "freeze":
                 hazards.freezes_left -= 1
-                seconds = self.choices.pick("frozen for", hazards.freeze_seconds)
-                self.history.append(f"{process.name} frozen at {point} for {seconds:g} s")
-                process.wakes_at = self.clock.monotonic() + seconds
+                self._freeze(process, point, self.choices.pick("frozen for", hazards.freeze_seconds))
             case _:
                 pass
 
-    def _live(self, process: Process) -> None:
+    def _freeze(self, process: Process, point: str, seconds: float) -> None:
+        self.history.append(f"{process.name} frozen at {point} for {seconds:g} s")
+        until = self.clock.monotonic() + seconds
+        for thread in self.threads:
+            if thread.process is process:
+                thread.wakes_at = max(thread.wakes_at, until)
+
+    def _live(self, thread: Thread) -> None:
         try:
-            process.take_turn()
-            process.body(process)
+            thread.turn.acquire()
+            thread.body(thread.process)
         except Killed:
             pass
         except BaseException as error:  # noqa: BLE001 - told to whoever runs the simulation
-            process.error = error
+            thread.error = error
         finally:
-            process.ended = True
+            thread.ended = True
             self._back.release()

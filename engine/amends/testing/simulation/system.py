@@ -63,13 +63,15 @@ class Weather:
 
     choices: Choices
     foul: bool = True
+    strength: float = 1.0  # how much of the chances below
     happened: dict[str, int] = field(default_factory=dict[str, int])
 
     def pick(self, what: str, options: tuple[str, ...], weights: tuple[float, ...]) -> str:
         """What happens to one request."""
         if not self.foul:
             return options[0]
-        chosen = self.choices.pick(what, options, weights)
+        spoilt = [weight * self.strength for weight in weights[1:]]
+        chosen = self.choices.pick(what, options, (1.0 - sum(spoilt), *spoilt))
         if chosen != options[0]:
             self.happened[f"{what} {chosen}"] = self.happened.get(f"{what} {chosen}", 0) + 1
         return chosen
@@ -85,7 +87,7 @@ class SimSystem:
         self.values: dict[str, list[tuple[int, str, str]]] = {}  # name -> (since, value, by whom)
         self.sends: list[tuple[str, str, str]] = []  # (verb, marker, process)
         self._replies: dict[str, Receipt | Refused] = {}
-        self._landing: list[tuple[int, Callable[[], None]]] = []
+        self._landing: list[tuple[int, Callable[[int], None]]] = []
         self._seen_us: dict[str, int] = {}
 
     # --- looking from outside -----------------------------------------------------------------------------
@@ -102,23 +104,26 @@ class SimSystem:
         known = [value for since, value, _ in self.values.get(name, []) if since <= now]
         return known[-1] if known else "first"
 
-    def set(self, name: str, value: str, by: str) -> None:
-        """Set a value."""
-        self.values.setdefault(name, []).append((self.clock.now_us(), value, by))
+    def set(self, name: str, value: str, by: str, at_us: int | None = None) -> None:
+        """Set a value, now or at the time at which it landed."""
+        known = self.values.setdefault(name, [])
+        known.append((self.clock.now_us() if at_us is None else at_us, value, by))
+        known.sort(key=lambda entry: entry[0])
 
     # --- time ---------------------------------------------------------------------------------------------
 
-    def later(self, work: Callable[[], None]) -> None:
-        """Something lands after its request was given up."""
+    def later(self, work: Callable[[int], None]) -> None:
+        """Something lands after its request was given up; `work` is told when."""
         seconds = self.weather.choices.pick("lands after", LATE_SECONDS)
         self._landing.append((self.clock.now_us() + microseconds(seconds), work))
 
     def land(self) -> None:
         """What was to land by now has landed."""
-        due = [work for at_us, work in self._landing if at_us <= self.clock.now_us()]
-        self._landing = [(at_us, work) for at_us, work in self._landing if at_us > self.clock.now_us()]
-        for work in due:
-            work()
+        now = self.clock.now_us()
+        due = [landing for landing in self._landing if landing[0] <= now]
+        self._landing = [landing for landing in self._landing if landing[0] > now]
+        for at_us, work in due:
+            work(at_us)
 
     @property
     def calm(self) -> bool:
@@ -132,10 +137,10 @@ class SimSystem:
         self._seen_us[marker] = max(at_us, self._seen_us.get(marker, 0))
         return self._seen_us[marker]
 
-    def make(self, capability: str, call: Call) -> Thing:
-        """One more effect."""
+    def make(self, capability: str, call: Call, at_us: int) -> Thing:
+        """One more effect, since a time."""
         reference = f"ref-{len(self.things) + 1:06d}"
-        thing = Thing(reference, capability, str(call.args["name"]), call.marker, self.clock.now_us())
+        thing = Thing(reference, capability, str(call.args["name"]), call.marker, at_us)
         self.things.append(thing)
         return thing
 
@@ -174,23 +179,23 @@ class SimCapability(Capability):
                 self._system.reply(call.idempotency_key, refusal)
                 raise refusal
             case "late":
-                self._system.later(lambda: self._made_late(call, keyed=keyed))
+                self._system.later(lambda at_us: self._made_late(call, at_us, keyed=keyed))
                 raise TimeoutError("no answer")
             case _:
-                answer = self._made(call)
+                answer = self._made(call, self._system.clock.now_us())
         if fault == "twice" and not keyed:
-            self._made(call)
+            self._made(call, self._system.clock.now_us())
         self._process.at("answering")
         if fault == "lost":
             raise ConnectionResetError("the answer was lost")
         return answer
 
-    def _made_late(self, call: Call, *, keyed: bool) -> None:
+    def _made_late(self, call: Call, at_us: int, *, keyed: bool) -> None:
         if not (keyed and self._system.replied(call.idempotency_key)):
-            self._made(call)
+            self._made(call, at_us)
 
-    def _made(self, call: Call) -> Receipt:
-        thing = self._system.make(self.contract.capability, call)
+    def _made(self, call: Call, at_us: int) -> Receipt:
+        thing = self._system.make(self.contract.capability, call, at_us)
         answer = Done(effect={"id": thing.reference}, reference=thing.reference)
         self._system.reply(call.idempotency_key, answer)
         return answer
@@ -201,21 +206,21 @@ class SimCapability(Capability):
             case "nothing":
                 raise TimeoutError("no answer")
             case "late":
-                self._system.later(lambda: self._take_back(call))
+                self._system.later(lambda at_us: self._take_back(call, at_us))
                 raise TimeoutError("no answer")
             case "lie":
                 return Done()
             case _:
-                self._take_back(call)
+                self._take_back(call, self._system.clock.now_us())
         self._process.at("answering")
         if fault == "lost":
             raise ConnectionResetError("the answer was lost")
         return Done()
 
-    def _take_back(self, call: Call) -> None:
-        for thing in self._found(call, self._system.clock.now_us()):
+    def _take_back(self, call: Call, at_us: int) -> None:
+        for thing in self._found(call, at_us):
             if call.reference in {"", thing.reference}:
-                thing.gone_us = self._system.clock.now_us()
+                thing.gone_us = at_us
 
     def probe(self, question: Question) -> Observation:
         at_us = self._look_us(question.marker)
@@ -239,7 +244,8 @@ class SimCapability(Capability):
         return [
             thing
             for thing in self._system.things
-            if thing.there(at_us) and (thing.reference == question.reference if twin else thing.marker == question.marker)
+            if thing.there(at_us)
+            and (thing.reference == question.reference if twin else thing.marker == question.marker)
         ]
 
     def _look_us(self, marker: str) -> int | None:
@@ -257,9 +263,7 @@ class SimCapability(Capability):
             case _:
                 return system.as_seen(marker, system.clock.now_us())
 
-    def _sent(
-        self, verb: str, call: Call, marker: str, faults: tuple[str, ...], weights: tuple[float, ...]
-    ) -> str:
+    def _sent(self, verb: str, call: Call, marker: str, faults: tuple[str, ...], weights: tuple[float, ...]) -> str:
         """Everything up to the arrival of a request; answers what goes wrong with it from there."""
         self._process.at("sending")
         if not call.still_wanted():
@@ -278,11 +282,14 @@ class SimCapability(Capability):
 class SimAccepted(SimCapability):
     """Works on it first (202), and is done a while later."""
 
-    def _made(self, call: Call) -> Receipt:
-        self._system.later(lambda: self._system.make(self.contract.capability, call) and None)
+    def _made(self, call: Call, at_us: int) -> Receipt:
+        self._system.later(lambda done_us: self._finish(call, done_us))
         answer = Accepted(operation=f"operation-{call.marker}")
         self._system.reply(call.idempotency_key, answer)
         return answer
+
+    def _finish(self, call: Call, at_us: int) -> None:
+        self._system.make(self.contract.capability, call, at_us)
 
 
 class SimSetting(SimCapability):
@@ -293,9 +300,9 @@ class SimSetting(SimCapability):
         before: Mapping[str, Json] = {"value": value}
         return Prepared(before=before, content_digest=f"content:{value}")
 
-    def _made(self, call: Call) -> Receipt:
+    def _made(self, call: Call, at_us: int) -> Receipt:
         name, value = str(call.args["name"]), str(call.args["value"])
-        self._system.set(name, value, call.marker)
+        self._system.set(name, value, call.marker, at_us)
         return Done(effect={"value": value}, reference=f"value-{name}", after={"value": value})
 
     def probe(self, question: Question) -> Observation:
@@ -308,10 +315,10 @@ class SimSetting(SimCapability):
             return Observation(seen="applied", state=state, effect=state)
         return Observation(seen="absent" if now == question.before.get("value") else "diverged", state=state)
 
-    def _take_back(self, call: Call) -> None:
+    def _take_back(self, call: Call, at_us: int) -> None:
         name = str(call.args["name"])
-        if self._system.value(name) == call.args["value"]:
-            self._system.set(name, str(call.before["value"]), call.undo_marker)
+        if self._system.value(name, at_us) == call.args["value"]:
+            self._system.set(name, str(call.before["value"]), call.undo_marker, at_us)
 
 
 class SimCorrector(Corrector):
@@ -331,6 +338,5 @@ class SimCorrector(Corrector):
 
 
 def _named(call: Call) -> Call:
-
 
     return replace(call, args={**call.args, "name": str(call.args["place"])})

@@ -25,7 +25,8 @@ from amends.testing.worlds import World, engine_over
 
 _FOUL_SECONDS = 60.0
 _FAIR_SECONDS = 40_000.0
-_ENDINGS = ("finish", "fail", "leave")
+_ENDINGS = ("finish", "finish", "finish", "fail", "leave")
+_STRENGTHS = (0.15, 0.5, 1.0)
 _STEPS: tuple[Step, ...] = (
     (cast.KEYED.capability, {"name": "order"}),
     (cast.PROBEABLE.capability, {"name": "list"}),
@@ -47,6 +48,7 @@ class Verdict:
     runs: dict[str, int] = field(default_factory=dict[str, int])
     weather: dict[str, int] = field(default_factory=dict[str, int])
     history: tuple[str, ...] = ()
+    digest: str = ""  # of every event there was: two plays of one seed have the same
 
 
 def simulate(seed: int) -> Verdict:
@@ -64,6 +66,7 @@ def simulate(seed: int) -> Verdict:
         statuses,
         stage.weather.happened,
         tuple(stage.scheduler.history),
+        stage.world.journal.events_after(0, limit=1_000_000)[-1].hash if states else "",
     )
 
 
@@ -78,12 +81,14 @@ def make_stage(choices: Choices, hazards: Hazards) -> Stage:
 
 
 def _people_it(stage: Stage, choices: Choices) -> None:
-    start = stage.scheduler.start
+    stage.weather.strength = choices.pick("weather", _STRENGTHS)
+    start = stage.scheduler.process
     for number in range(choices.pick("agents", (1, 2, 3))):
-        steps = tuple(step for step in _STEPS if choices.pick(f"calls {step[0]}", (False, True)))
+        steps = tuple(step for step in _STEPS if choices.pick(f"calls {step[0]}", (True, False), _chances(step)))
         marked = tuple((name, {**args, "name": f"{args['name']}-{number}"}) for name, args in steps)
         ending = choices.pick("ends", _ENDINGS)
-        start(f"agent-{number}", agent(stage, f"run-{number}", marked, ending))
+        threads = choices.pick("threads", (1, 1, 2))
+        start(f"agent-{number}", agent(stage, f"run-{number}", marked, ending, threads=threads))
     for number in range(choices.pick("rescuers", (1, 2))):
         start(f"rescuer-{number}", rescuer(stage, rounds=12))
     start("person", person(stage, rounds=40), mortal=False)
@@ -93,17 +98,23 @@ def _people_it(stage: Stage, choices: Choices) -> None:
         start("somebody-else", somebody_else(stage, "flag-0"), mortal=False)
 
 
+def _chances(step: Step) -> tuple[float, float]:
+    """A gate holds a whole run up until somebody answers: it is not called in every second world."""
+    chance = 0.1 if step[0] == cast.GATE.capability else 0.5
+    return chance, 1.0 - chance
+
+
 def play(stage: Stage) -> list[RunState]:
     """Foul weather, then fair: in the end every run as recorded. Raises what a process died of, other than a kill."""
     stage.scheduler.run(until_seconds=_FOUL_SECONDS)
     stage.weather.foul = False
     stage.policy.strict = False
     stage.scheduler.hazards = Hazards()
-    stage.scheduler.start("last-rescuer", last_rescuer(stage, rounds=400), mortal=False)
+    stage.scheduler.process("last-rescuer", last_rescuer(stage, rounds=400), mortal=False)
     stage.scheduler.run(until_seconds=_FAIR_SECONDS)
-    for process in stage.scheduler.processes:
-        if process.error is not None:
-            raise RuntimeError(f"`{process.name}` ended with {process.error!r}") from process.error
+    for thread in stage.scheduler.threads:
+        if thread.error is not None:
+            raise RuntimeError(f"`{thread.name}` ended with {thread.error!r}") from thread.error
     return _states(stage)
 
 

@@ -1,0 +1,95 @@
+"""Simulated worlds from seeds, on every core, with a bar.
+
+    python -m amends.testing.simulation --seeds 2000 [--first 0]
+    python -m amends.testing.simulation --seed 128        replays one world and says what befell it
+
+Exit 1 if a rule was broken anywhere; the seed and the commit are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
+
+from amends.testing.simulation.world import Verdict, simulate
+
+_TOLD = 20
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Play the worlds that were asked for."""
+    parser = argparse.ArgumentParser(prog="amends.testing.simulation", description="Simulated worlds from seeds.")
+    parser.add_argument("--seeds", type=int, default=200, help="how many worlds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="replay one world")
+    options = parser.parse_args(argv)
+    console = Console(stderr=True)
+    if options.seed is not None:
+        return _replay(console, options.seed)
+    seeds = range(options.first, options.first + options.seeds)
+    bad: list[Verdict] = []
+    runs: Counter[str] = Counter()
+    weather: Counter[str] = Counter()
+    accidents = 0
+    with multiprocessing.get_context("spawn").Pool() as pool, _bar(console) as bar:
+        for verdict in bar.track(pool.imap_unordered(simulate, seeds, chunksize=4), total=len(seeds)):
+            runs.update(verdict.runs)
+            weather.update(verdict.weather)
+            accidents += len(verdict.history)
+            if verdict.violations:
+                bad.append(verdict)
+                console.print(_line(verdict), style="red", highlight=False)
+    _tell(len(seeds), bad, runs, weather, accidents)
+    return 1 if bad else 0
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(*Progress.get_default_columns()[:-1], MofNCompleteColumn(), TimeRemainingColumn(), console=console)
+
+
+def _replay(console: Console, seed: int) -> int:
+    verdict = simulate(seed)
+    for accident in verdict.history:
+        console.print(accident, highlight=False)
+    sys.stdout.write(f"seed {seed}: {_counted(verdict.runs.items())}; weather: {_counted(verdict.weather.items())}\n")
+    for violation in verdict.violations:
+        sys.stdout.write(f"  {violation}\n")
+    return 1 if verdict.violations else 0
+
+
+def _tell(worlds: int, bad: Sequence[Verdict], runs: Counter[str], weather: Counter[str], accidents: int) -> None:
+    say = sys.stdout.write
+    say(f"{worlds} worlds at commit {_commit()}: {len(bad)} with violations\n")
+    say(f"runs: {_counted(runs.most_common())}\n")
+    say(f"{accidents} kills and freezes; weather: {_counted(weather.most_common())}\n")
+    for verdict in bad[:_TOLD]:
+        say(f"{_line(verdict)}\n")
+
+
+def _line(verdict: Verdict) -> str:
+    return f"seed {verdict.seed}: {'; '.join(verdict.violations)}"
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in pairs)
+
+
+def _commit() -> str:
+    """The commit whose code this is; `unknown` outside a checkout."""
+    here = Path(__file__).parent
+    said = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True, check=False
+    )
+    return said.stdout.strip() or "unknown"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

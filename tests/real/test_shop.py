@@ -102,9 +102,10 @@ class TestShop(ShopMatrix):
     vendure: ClassVar[Vendure]
 
     @pytest.fixture(scope="class", autouse=True)
-    def _shared(self, request: pytest.FixtureRequest, vendure: Vendure) -> None:
+    @classmethod
+    def _shared(cls, vendure: Vendure) -> None:
         """The session's shop: it takes long to start."""
-        request.cls.vendure = vendure
+        cls.vendure = vendure
 
     @contextmanager
     def system(self, folder: Path) -> Iterator[Shop]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from amends.core.canonical import Json
@@ -13,7 +13,7 @@ SECRETS = {"SLACK_TOKEN": "xoxb-loopback"}
 
 
 @contextmanager
-def maya_is_told() -> Iterator[Mapping[str, Json]]:
+def maya_is_told() -> Generator[Mapping[str, Json]]:
     """The table of an adapter `slack` through which `person:maya` is told; it needs `SECRETS`."""
     with LoopbackSystem.start("slack") as slack:
         slack.control("seed_user", id="U0MAYA", name=MAYA)

@@ -21,10 +21,13 @@ QUANTITY = 3  # pieces of an order
 AMOUNT = 500  # what is given back of its payment
 GONE = frozenset({"Cancelled", "Failed"})
 PLACED = frozenset({"PaymentAuthorized", "PaymentSettled", "PartiallyShipped", "Shipped"})
-REFUSED = {"message": "You are not currently authorized to perform this action", "extensions": {"code": "FORBIDDEN"}}
-NO = Denial(status=200, body={"errors": [REFUSED], "data": None})
+REFUSED: Json = {
+    "message": "You are not currently authorized to perform this action",
+    "extensions": {"code": "FORBIDDEN"},
+}
+NO = Denial(status=200, body={"errors": [FORBIDDEN], "data": None})
 _ORDER = """query ($order: ID!) { order(id: $order) { state payments { id amount refunds { total state } }
-  fulfillments { id state } history(options: {take: 100}) { items { type } } } }"""
+  fulfillments { id state } history(options: {filter: {type: {eq: "ORDER_CANCELLATION"}}}) { items { type } } } }"""
 
 
 class Shop(ABC):
@@ -178,6 +181,10 @@ def _rest_args(shop: Shop, word: str) -> Args:
     return {**args, "amount": payment["amount"]}
 
 
+def _a_part(args: Args) -> Args:
+    return {**args, "amount": AMOUNT}
+
+
 REFUND: Subject[Shop] = Subject(
     capability="shop.refund",
     args=_refund_args,
@@ -188,7 +195,7 @@ REFUND: Subject[Shop] = Subject(
 )
 
 
-REFUND_ALL = replace(REFUND, args=_rest_args, other=lambda args: {**args, "amount": AMOUNT})
+REFUND_ALL = replace(REFUND, args=_rest_args, other=_a_part)
 
 
 def _cancel_args(shop: Shop, _: str) -> Args:

@@ -7,7 +7,7 @@ the adapter. What only one of the servers lacks is said where its subclass is.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,7 +53,7 @@ class StripeMatrix(AdapterMatrix[Account]):
         """Start the server."""
 
     @contextmanager
-    def system(self, folder: Path) -> Iterator[Account]:
+    def system(self, folder: Path) -> Generator[Account]:
         with self.server() as server, maya_is_told() as told:
             yield Account(url=server.url, key=server.key, ask=server.ask, person=told)
 

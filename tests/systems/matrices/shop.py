@@ -25,7 +25,7 @@ REFUSED: Json = {
     "message": "You are not currently authorized to perform this action",
     "extensions": {"code": "FORBIDDEN"},
 }
-NO = Denial(status=200, body={"errors": [FORBIDDEN], "data": None})
+NO = Denial(status=200, body={"errors": [REFUSED], "data": None})
 _ORDER = """query ($order: ID!) { order(id: $order) { state payments { id amount refunds { total state } }
   fulfillments { id state } history(options: {filter: {type: {eq: "ORDER_CANCELLATION"}}}) { items { type } } } }"""
 

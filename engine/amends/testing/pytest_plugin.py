@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amends.testing.conformance.bench import Bench
     from amends.testing.conformance.matrix import AdapterMatrix
     from amends.testing.conformance.subject import Subject
+    from amends.testing.conformance.watched import Drilled
 
 pytest.register_assert_rewrite("amends.testing.conformance")  # a failed test of the matrix shows its values
 
@@ -40,12 +41,19 @@ def _running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield system
 
 
+@pytest.fixture(scope="class")
+def _drilled() -> Drilled:
+    """What was drilled on that system."""
+    return {}
+
+
 @pytest.fixture
 def bench(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     _running: Any,
+    _drilled: Drilled,
     _subject: Subject[Any],
 ) -> Iterator[Bench[Any]]:
     """The bench of one test. When the test is over, claims are held against the system, and armed faults must have
@@ -68,6 +76,7 @@ def bench(
         tmp_path / "project",
         secrets,
         sha256(request.node.nodeid.encode()).hexdigest()[:8],
+        _drilled,
     )
     exempt = _subject.exempt.get(request.node.originalname)
     try:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from amends.spi import NotSent, Observation, Question
+from amends.spi import Call, Done, NotSent, Observation, Refused
 from amends.testing.conformance import Fault, TcpLine
 
 
@@ -144,13 +144,18 @@ def test_an_answer_gets_lost_after_the_effect_or_before_it(line, things, client,
     assert line.exchanges()[0].fault == f"{kind}({how})"
 
 
-def ask(line):
-    """One read of an adapter behind the line."""
-    question = Question(
+def question():
+    """What an adapter is asked, or told to do."""
+    return Call(
         run_id="r", action_id="a", marker="m-1", idempotency_key="k", args={}, before={}, allocated={}, effect={},
-        after={}, reference="", attempt=1, sent_at_us=0, timeout_seconds=1.0, secret=str,
+        after={}, reference="", attempt=1, sent_at_us=0, timeout_seconds=1.0, secret=str, deadline_us=1,
+        still_wanted=lambda: True,
     )  # fmt: skip
-    return line.around_ask(question, lambda question: Observation(seen="absent"))
+
+
+def ask(line, things=None):
+    """One read of an adapter behind the line."""
+    return line.around_ask(question(), lambda _: Observation(seen="applied" if things and things.kept else "absent"))
 
 
 def test_a_late_request_lands_after_the_reads_it_was_told(line, things, client):
@@ -186,10 +191,43 @@ def test_an_unsent_call_is_refused_at_the_door(line, things):
         raise NotSent("refused")
 
     with pytest.raises(NotSent):
-        line.around_send(None, send, lambda question: Observation(seen="absent"))
+        line.around_send(question(), send, lambda question: Observation(seen="absent"))
     assert (line.exchanges(), line.unfired(), line.address) == ((), (), address)
     with Client(line) as client:
         assert client.say("ADD a") == b"ok\n"
+
+
+def send(line, things):
+    """One call of an adapter behind the line, that commits one thing."""
+
+    def do(_):
+        with Client(line) as client:
+            client.say("ADD a")
+            client.say("COMMIT")
+        return Done(reference=str(len(things.kept)))
+
+    return line.around_send(question(), do, lambda _: ask(line, things))
+
+
+def test_what_would_change_bytes_is_done_at_the_boundary(line, things):
+    """A second call, a refusal, an answer of before and a look of before are made as a `CallLine` makes them; only what
+    went along the line is noted.
+    """
+    line.arm(Fault("twice"))
+    assert (send(line, things).reference, things.kept) == ("2", ["a", "a"])
+    line.arm(Fault("denied", status=403))
+    with pytest.raises(Refused):
+        send(line, things)
+    assert (len(things.kept), line.unfired()) == (2, ())
+    things.kept = []
+    line.arm(Fault("stale"))
+    send(line, things)
+    assert [ask(line, things).seen for _ in range(2)] == ["absent", "applied"]
+    assert len([seen for seen in line.exchanges() if seen.writes]) == 3
+    line.arm(Fault("replayed"))
+    assert line.unfired() == (Fault("replayed"),)
+    assert send(line, things).reference == "1"
+    assert (things.kept, line.unfired()) == (["a"], ())
 
 
 def test_the_end_of_one_side_reaches_the_other(line, things, client):
@@ -212,7 +250,7 @@ def test_a_system_that_is_not_there_ends_the_connection(line):
             client.recv(1)
 
 
-@pytest.mark.parametrize("fault", [Fault("html"), Fault("twice"), Fault("lost", how="cut_body")], ids=str)
+@pytest.mark.parametrize("fault", [Fault("html"), Fault("status"), Fault("lost", how="cut_body")], ids=str)
 def test_a_fault_that_the_line_cannot_make_is_refused(line, fault):
     """It knows no answers, and cuts none in the middle."""
     with pytest.raises(ValueError, match="this line cannot make"):

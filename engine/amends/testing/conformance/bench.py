@@ -28,7 +28,7 @@ from amends.testing.conformance.line import Exchange, Fault, Line
 from amends.testing.conformance.performing import LONG_SECONDS, open_run, perform
 from amends.testing.conformance.project import STORAGE, write_project
 from amends.testing.conformance.subject import Args, S, Subject
-from amends.testing.conformance.watched import Watched
+from amends.testing.conformance.watched import Drilled, Watched
 
 T = TypeVar("T")
 _S = ActionStatus
@@ -64,6 +64,7 @@ class Bench(Generic[S]):
         folder: Path,
         secrets: Mapping[str, str],
         name: str,
+        drilled: Drilled | None = None,
     ) -> None:
         self.subject = subject
         self.system = system
@@ -74,6 +75,7 @@ class Bench(Generic[S]):
         self._adapters = adapters
         self._secrets = secrets
         self._name = name
+        self._drilled: Drilled = {} if drilled is None else drilled
         self._args: dict[str, Args] = {}
         self._timeout_seconds = _TIMEOUT_SECONDS
         self._address = line.address
@@ -130,7 +132,7 @@ class Bench(Generic[S]):
         def around(offer: Offer) -> Offer:
             if isinstance(offer.capability, Corrector):
                 return offer
-            return replace(offer, capability=Watched(offer.capability, self.line, self._timeout_seconds))
+            return replace(offer, capability=Watched(offer.capability, self.line, self._timeout_seconds, self._drilled))
 
         return Catalog(around(offer) for offer in catalog.all())
 

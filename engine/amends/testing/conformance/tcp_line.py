@@ -8,7 +8,8 @@ what names the connection can be part of it). A fault acts when the pattern has 
 
 The answer to such a request is what the system says next, so the protocol has to be one of question and answer. When
 a line breaks, the system has seen the end of its connection before the client notices: what the system makes of that
-is over by then. Bytes are never changed.
+is over by then. Bytes are never changed; faults for which they would have to be are made at the adapter's boundary, as
+a `CallLine` makes them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from urllib.parse import urlsplit
 from amends.core.evidence import Observation
 from amends.spi import Call, Question, Receipt
 from amends.testing.conformance.armed import Armed
+from amends.testing.conformance.call_line import CallLine
 from amends.testing.conformance.line import Cut, Exchange, Fault, FaultKind
 
+_ON_THE_WIRE: frozenset[FaultKind] = frozenset({"unsent", "dropped", "lost", "late"})
+_AT_THE_BOUNDARY: frozenset[FaultKind] = frozenset({"replayed", "denied", "twice", "stale"})
 _CHUNK = 65_536
 _REMEMBERED = 1_048_576
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -39,7 +43,7 @@ class TcpLine:
     something. A context manager.
     """
 
-    kinds: frozenset[FaultKind] = frozenset({"unsent", "dropped", "lost", "late"})
+    kinds: frozenset[FaultKind] = _ON_THE_WIRE | _AT_THE_BOUNDARY
     cuts: frozenset[Cut] = frozenset({"fin", "rst", "silence"})
 
     def __init__(self, upstream: str, *, write: bytes) -> None:
@@ -49,7 +53,8 @@ class TcpLine:
         self._upstream = (parts.hostname, parts.port)
         self._pattern = re.compile(write, re.DOTALL)
         self._lock = threading.Lock()
-        self._armed = Armed(self.kinds, self.cuts)
+        self._armed = Armed(_ON_THE_WIRE, self.cuts)
+        self._boundary = CallLine()
         self._seen: list[Exchange] = []
         self._talks: set[_Talk] = set()
         self._landing: tuple[Callable[[], None], int] | None = None
@@ -60,11 +65,14 @@ class TcpLine:
         return f"tcp://127.0.0.1:{self._door.port}"
 
     def arm(self, fault: Fault) -> None:
-        self._armed.add(fault)
+        if fault.kind in _AT_THE_BOUNDARY:
+            self._boundary.arm(fault)
+        else:
+            self._armed.add(fault)
 
     def unfired(self) -> tuple[Fault, ...]:
         landing = (Fault("late"),) if self._landing is not None else ()
-        return (*self._armed.unfired(), *landing)
+        return (*self._armed.unfired(), *self._boundary.unfired(), *landing)
 
     def exchanges(self) -> tuple[Exchange, ...]:
         with self._lock:
@@ -73,7 +81,9 @@ class TcpLine:
     def around_send(
         self, call: Call, send: Callable[[Call], Receipt], ask: Callable[[Question], Observation]
     ) -> Receipt:
-        del ask
+        return self._boundary.around_send(call, lambda made: self._along(made, send), ask)
+
+    def _along(self, call: Call, send: Callable[[Call], Receipt]) -> Receipt:
         if not self._armed.next_is("unsent"):
             return send(call)
         self._door.shut()
@@ -83,7 +93,7 @@ class TcpLine:
             self._door = _Door(self._door.port, self._welcome)
 
     def around_ask(self, question: Question, ask: Callable[[Question], Observation]) -> Observation:
-        seen = ask(question)
+        seen = self._boundary.around_ask(question, ask)
         self._note(Exchange("LOOK", question.marker, {}, b""))
         with self._lock:
             landing = self._landing

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from amends.core.canonical import Json
 from amends.core.evidence import Observation
 from amends.spi import Call, Capability, Prepared, Question, Receipt
 from amends.testing.conformance.line import Line
+
+Drilled: TypeAlias = dict[str, tuple[str, str]]  # capability -> what its drill certified
 
 
 class Watched(Capability):
@@ -15,7 +18,7 @@ class Watched(Capability):
     to happen between a call and the first look at it is `after_do`.
     """
 
-    def __init__(self, inner: Capability, line: Line, timeout_seconds: float) -> None:
+    def __init__(self, inner: Capability, line: Line, timeout_seconds: float, drilled: Drilled) -> None:
         limits = inner.contract.limits.model_copy(
             update={"timeout_seconds": min(timeout_seconds, inner.contract.limits.timeout_seconds)}
         )
@@ -26,6 +29,7 @@ class Watched(Capability):
         self.after_do: Callable[[], None] = lambda: None
         self._inner = inner
         self._line = line
+        self._drilled = drilled
 
     def prepare(self, question: Question) -> Prepared:
         return self._inner.prepare(question)
@@ -48,7 +52,11 @@ class Watched(Capability):
         return self._line.around_ask(question, self._inner.verify_undone)
 
     def drill(self, question: Question) -> tuple[str, str]:
-        return self._inner.drill(question)
+        """Once for all tests of a system: a certificate of other content than the call's is worth nothing to it."""
+        name = self.contract.capability
+        if name not in self._drilled:
+            self._drilled[name] = self._inner.drill(question)
+        return self._drilled[name]
 
     def place(self, question: Question) -> str:
         return self._inner.place(question)

@@ -15,7 +15,7 @@ HEAD = "from alembic import op\nimport sqlalchemy as sa\n"
 
 
 @dataclass
-class Bench:
+class Staging:
     """Staging at revision `r1` (table `billing`), with files up to `r2` (column `note` and its index)."""
 
     root: Path
@@ -82,8 +82,8 @@ class Bench:
 class Action:
     """What the engine records about one action, and the questions and calls it makes of that."""
 
-    def __init__(self, capability, args, action_id, timeout_seconds, bench):
-        self.capability, self.args, self.action_id, self.bench = capability, args, action_id, bench
+    def __init__(self, capability, args, action_id, timeout_seconds, staging):
+        self.capability, self.args, self.action_id, self.staging = capability, args, action_id, staging
         self.timeout_seconds = timeout_seconds
         self.before, self.allocated, self.done, self.wanted = {}, {}, Done(), True
 
@@ -102,7 +102,7 @@ class Action:
             "attempt": 1,
             "sent_at_us": 1,
             "timeout_seconds": self.timeout_seconds,
-            "secret": self.bench.secret,
+            "secret": self.staging.secret,
         }
 
     def question(self):
@@ -143,26 +143,26 @@ class Action:
 
 
 @pytest.fixture
-def bench(tmp_path):
+def staging(tmp_path):
     """Staging at r1, with rows; r2 waits to be run."""
-    bench = Bench(tmp_path)
-    bench.versions.mkdir(parents=True)
-    bench.write(
+    staging = Staging(tmp_path)
+    staging.versions.mkdir(parents=True)
+    staging.write(
         "r1",
         None,
         'op.create_table("billing", sa.Column("id", sa.Integer, primary_key=True), sa.Column("amount", sa.Integer))',
         'op.drop_table("billing")',
     )
-    bench.write(
+    staging.write(
         "r2",
         "r1",
         'op.add_column("billing", sa.Column("note", sa.String(20)))\nop.create_index("ix_note", "billing", ["note"])',
         'op.drop_index("ix_note", "billing")\nop.drop_column("billing", "note")',
     )
-    bench.sql(
+    staging.sql(
         "CREATE TABLE billing (id INTEGER NOT NULL, amount INTEGER, PRIMARY KEY (id))",
         "INSERT INTO billing VALUES (1, 42), (2, 7)",
         "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
         "INSERT INTO alembic_version VALUES ('r1')",
     )
-    return bench
+    return staging

@@ -45,7 +45,7 @@ def _converse(request: Mapping[str, Any], budget: Budget, still_wanted: Callable
     with tempfile.TemporaryFile() as said:
         try:
             child = start(
-                [sys.executable, "-P", "-m", "amends_migrations.runner"],
+                [sys.executable, "-P", "-m", "amends_migrations"],
                 env=_environment(),
                 stderr=said,
             )

@@ -70,8 +70,14 @@ class MoveSchema(Capability):
         }
         if image.unchanged:
             return _done(effect | {"changed": False}, {"fingerprint": call.before["fingerprint"]})
-        note = str(self._options.note(call.action_id))
-        result = self._move(call, image, up=self._up, rows={}, marker=call.marker, note=note)
+        note = self._options.note(call.action_id)
+        earlier = Note(note).read()
+        try:
+            result = self._move(call, image, up=self._up, rows={}, marker=call.marker, note=str(note))
+        except Refused as error:
+            if error.code == "moved" and self._may_be_ours(call, earlier):
+                raise child.BrokeOff(f"{error}; an earlier attempt of this action may have moved it") from error
+            raise
         return _done(effect | {"changed": True}, {"fingerprint": result["fingerprint"], "rows": result["rows"]})
 
     def probe(self, question: Question) -> Observation:
@@ -133,6 +139,11 @@ class MoveSchema(Capability):
     def _target(self, question: Question) -> Target:
         database = self._options.database(_args(question).database)
         return target_of(self._options.address(database, question.secret), database.version_table)
+
+    def _may_be_ours(self, call: Call, noted: Noted) -> bool:
+        """Whether what was noted before this attempt may have changed the database."""
+        statuses = self._target(call).statuses(noted.transactions)
+        return noted.outside or any(status != "aborted" for status in statuses)
 
     def _move(
         self, call: Call, image: Image, *, up: bool, rows: Mapping[str, int], marker: str, note: str

@@ -17,12 +17,15 @@ def go(target: Target, steps: Sequence[Step], *, up: bool, version_table: str) -
         scripts.run(connection, steps, up=up, version_table=version_table)
 
 
-def there_and_back(target: Target, steps: Sequence[Step], *, up: bool, version_table: str) -> tuple[Image, Snapshot]:
+def there_and_back(
+    target: Target, steps: Sequence[Step], *, up: bool, version_table: str, leftovers: tuple[str, ...]
+) -> tuple[Image, Snapshot]:
     """Run the steps and their inverse on an empty copy of the database as it is now: the image of the steps, and the
-    schema they lead to. Raises `Unfit` naming what stands in the way, or what the inverse does not restore.
+    schema they lead to. Raises `Unfit` naming what stands in the way (something of `leftovers`, perhaps), or what the
+    inverse does not restore.
     """
     with target.empty_copy() as copy:
-        before, after = _attempt(copy, steps, up=up, version_table=version_table, leftovers=target.look().leftovers)
+        before, after = _attempt(copy, steps, up=up, version_table=version_table, leftovers=leftovers)
         try:
             go(copy, steps, up=not up, version_table=version_table)
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The child that runs Alembic: `python -m amends_migrations.runner`, one request, one answer, JSON lines.
+"""The child that runs Alembic: one request, one answer, JSON lines.
 
 Alembic is not safe for threads of one process, and a migration may hang or kill its process: neither may happen to
 the engine. What migrations print goes to standard error; the answer has a descriptor of its own.
@@ -70,7 +70,8 @@ def plan(target: Target, request: dict[str, Any], say: Callable[[dict[str, Any]]
     if not steps:
         return answer
     scripts.require_code(steps, "downgrade" if up else "upgrade")
-    image, after = rehearsal.there_and_back(target, steps, up=up, version_table=request["version_table"])
+    table = request["version_table"]
+    image, after = rehearsal.there_and_back(target, steps, up=up, version_table=table, leftovers=now.leftovers)
     _refuse_loss(target, image.dropped, {})
     answer["before"]["items"] = dict(image.before)
     answer["after"] = {"fingerprint": after.fingerprint, "items": dict(image.after)}
@@ -155,6 +156,8 @@ def _steps(versions: Path, current: str, target: str, *, up: bool) -> list[Step]
 
 def _refuse_loss(target: Target, dropped: Sequence[str], known: dict[str, int]) -> None:
     """Rows beyond those that the action itself brought (`known`) are somebody's data."""
+    if not dropped:
+        return
     rows = target.look(dropped).rows
     lost = {name: count for name, count in rows.items() if count > known.get(name, 0)}
     if lost:
@@ -172,7 +175,3 @@ def _drilled(what: str, act: Callable[[], None]) -> None:
 def _require(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - a condition, not a switch
     if not holds:
         raise Unfit(otherwise, code="drill_failed")
-
-
-if __name__ == "__main__":
-    main()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Row, text
 
 from amends_migrations.target import Snapshot
 
@@ -106,14 +107,14 @@ def snapshot(connection: Connection, version_table: str, droppable: Iterable[str
     of = {"version": version}
     items = {
         str(name): json.dumps(facts, sort_keys=True, ensure_ascii=False)
-        for query in _ITEMS
-        for name, facts in connection.execute(text(_literal(query)), of if ":version" in query else {})
+        for name, facts in connection.execute(text(_literal(" UNION ALL ".join(_ITEMS))), of)
     }
+    columns = connection.execute(text(_COLUMNS), of).all()
     orders: dict[str, tuple[str, ...]] = {}
-    for row in connection.execute(text(_COLUMNS), of):
+    for row in columns:
         orders[row.shown] = (*orders.get(row.shown, ()), *([row.attname] if row.attname else []))
     leftovers = tuple(str(row[0]) for row in connection.execute(text(_LEFTOVERS), of))
-    return Snapshot(revisions, items, orders, leftovers, _occupied(connection, version, droppable))
+    return Snapshot(revisions, items, orders, leftovers, _occupied(connection, columns, set(droppable)))
 
 
 def version_oid(connection: Connection, version_table: str) -> int:
@@ -144,12 +145,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _occupied(connection: Connection, version: int, droppable: Iterable[str]) -> dict[str, int]:
-    wanted = set(droppable)
-    if not wanted:
-        return {}
+def _occupied(connection: Connection, columns: Sequence[Row[Any]], wanted: set[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for row in connection.execute(text(_COLUMNS), {"version": version}).all():
+    for row in columns:
         table, column = f"table:{row.shown}", f"column:{row.shown}.{row.attname}"
         relation = _qualified(row.nspname, row.relname)
         if table in wanted and table not in found:

@@ -11,9 +11,10 @@ import time
 import zlib
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.pool import NullPool
 
 from amends_migrations.faults import Held
@@ -68,9 +69,20 @@ class Watch:
 
 @contextmanager
 def connected(url: str, name: str, *, autocommit: bool = False, watch: Watch | None = None) -> Generator[Connection]:
-    """One session named `name`; no pool, no retry."""
+    """One session named `name`, made now; no pool, no retry."""
+    with _engine(url, name, autocommit=autocommit).connect() as connection:
+        if watch is not None:
+            event.listen(connection, "begin", watch.beginning)
+            event.listen(connection, "commit", watch.committing)
+            event.listen(connection, "before_cursor_execute", watch.executing)
+        yield connection
+
+
+@lru_cache(maxsize=32)
+def _engine(url: str, name: str, *, autocommit: bool) -> Engine:
+    """Kept, because a new one asks the server four things about itself."""
     address = make_url(url)
-    engine = create_engine(
+    return create_engine(
         address,
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT" if autocommit else "READ COMMITTED",
@@ -79,15 +91,6 @@ def connected(url: str, name: str, *, autocommit: bool = False, watch: Watch | N
             **({} if "connect_timeout" in address.query else {"connect_timeout": _CONNECT_SECONDS}),
         },
     )
-    if watch is not None:
-        event.listen(engine, "begin", watch.beginning)
-        event.listen(engine, "commit", watch.committing)
-        event.listen(engine, "before_cursor_execute", watch.executing)
-    try:
-        with engine.connect() as connection:
-            yield connection
-    finally:
-        engine.dispose()
 
 
 @contextmanager

@@ -77,18 +77,19 @@ class PostgresqlTarget:
             copy = PostgresqlTarget(url, self._version_table)
             with sessions.looking(self._url) as source, copy.writing() as target:
                 version = catalog.version_oid(source, self._version_table)
+                wanted = catalog.snapshot(source, self._version_table)
                 ddl.make_again(source, target, lambda: _fill(source, target, version, every=rows))
-            self._require_true(copy)
+            _require_true(wanted, copy.look())
             yield copy
 
-    def _require_true(self, copy: PostgresqlTarget) -> None:
-        """A rehearsal on something else than the database proves nothing."""
-        source, made = self.look(), copy.look()
-        wanted = {name: what for name, what in source.items.items() if name not in source.leftovers}
-        unlike, _ = difference(wanted, made.items)
-        if unlike or source.revisions != made.revisions:
-            names = ", ".join(sorted(unlike)) or "the revision"
-            raise Unfit(f"no true copy of the database can be made; it differs in {names}", code="no_copy")
+
+def _require_true(wanted: Snapshot, made: Snapshot) -> None:
+    """A rehearsal on something else than the database proves nothing."""
+    whole = {name: what for name, what in wanted.items.items() if name not in wanted.leftovers}
+    unlike, _ = difference(whole, made.items)
+    if unlike or wanted.revisions != made.revisions:
+        names = ", ".join(sorted(unlike)) or "the revision"
+        raise Unfit(f"no true copy of the database can be made; it differs in {names}", code="no_copy")
 
 
 def _fill(source: Connection, target: Connection, version: int, *, every: bool) -> None:

@@ -34,9 +34,12 @@ def reading(file: Path) -> Generator[Connection]:
 
 
 @contextmanager
-def writing(file: Path) -> Generator[Connection]:
-    """A connection that may change the database, made for one use."""
+def writing(file: Path, *, lasting: bool = True) -> Generator[Connection]:
+    """A connection that may change the database, made for one use. What is not lasting need not survive a crash."""
     with _connection(f"file:{_uri(file)}?mode=rw&uri=true") as connection:
+        if not lasting:
+            connection.exec_driver_sql("PRAGMA synchronous = OFF")
+            connection.commit()
         yield connection
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, event, text
 
 from amends_migrations.faults import Held
 from amends_migrations.notes import Note
@@ -22,9 +22,10 @@ class SqliteTarget:
 
     kind = "sqlite3"
 
-    def __init__(self, file: Path, version_table: str) -> None:
+    def __init__(self, file: Path, version_table: str, *, lasting: bool = True) -> None:
         self._file = file
         self._version_table = version_table
+        self._lasting = lasting
 
     def look(self, droppable: Iterable[str] = ()) -> Snapshot:
         with schema.reading(self._file) as connection:
@@ -57,12 +58,13 @@ class SqliteTarget:
         return f"{total:064x}"
 
     def writing(self) -> AbstractContextManager[Connection]:
-        return schema.writing(self._file)
+        return schema.writing(self._file, lasting=self._lasting)
 
     @contextmanager
     def migrating(self, *, marker: str, wait_seconds: float, limit_seconds: float, note: Note) -> Generator[Connection]:
-        del limit_seconds, note  # a killed process leaves no statement behind, and no transaction to ask after
+        del limit_seconds  # a killed process leaves no statement behind
         with lock.locked(self._file, wait_seconds, marker), schema.writing(self._file) as connection:
+            event.listen(connection, "before_cursor_execute", lambda *_: note.outside(), once=True)
             yield connection
 
     @contextmanager
@@ -89,7 +91,7 @@ class SqliteTarget:
         with tempfile.TemporaryDirectory(prefix="amends-migrations-") as folder:
             file = Path(folder) / "copy.db"
             file.touch()
-            yield SqliteTarget(file, self._version_table)
+            yield SqliteTarget(file, self._version_table, lasting=False)
 
 
 def _make(target: Connection, sql: str) -> None:

@@ -221,6 +221,19 @@ def test_linked_worktree_has_its_own_index_and_head(desk, topic):
     assert action.verify().seen == "absent"
 
 
+def test_call_that_comes_two_times_finds_its_own_work(desk, topic):
+    """The second one changes nothing and claims nothing else; what somebody else showed meanwhile is not ours."""
+    action = desk.action("checkout", target="topic")
+    first = action.run()
+    assert action.send() == first
+    assert action.probe().seen == "applied"
+    other = desk.action("checkout", target="main")
+    other.prepare()
+    desk.git(desk.checkout, "checkout", "-q", "main")
+    with pytest.raises(NotSent, match="changed after"):
+        other.send()
+
+
 def test_call_that_never_came_to_act_is_absent(desk, topic):
     """Prepared and not sent: the worktree is as before."""
     (desk.checkout / "README.md").write_text("half-written\n")

@@ -76,7 +76,9 @@ class CheckOut(Capability):
         with self._work(call) as work:
             try:
                 tree = Worktree(work)
-                now = tree.state(tree.paths(after.commit))
+                now = tree.state(_concerned(tree, call))
+                if now == after != before and tree.resolve(_kept_ref(call)):
+                    return _done(after, call)  # this very call has come two times
                 if now != before:
                     raise NotSent("the worktree changed after the call was prepared", code="content_changed")
                 kept = _preimage(work, before, str(call.allocated["marker"]), str(call.allocated["date"]))
@@ -86,8 +88,7 @@ class CheckOut(Capability):
             _send(tree, now, after, call)
             if tree.state(tree.paths(before.index)) != after:
                 raise GitFailed("the worktree does not show what was asked for")
-        effect: dict[str, Json] = {"commit": after.commit, "head": after.head, "kept": _kept_ref(call)}
-        return Done(effect=effect, output=effect, reference=after.commit, after={**after.facts()}, parts=PARTS)
+        return _done(after, call)
 
     def probe(self, question: Question) -> Observation:
         try:
@@ -128,6 +129,11 @@ def _args(question: Question) -> Checkout:
 
 def _state(facts: Mapping[str, Json]) -> State:
     return State(*(str(facts.get(name, "")) for name in ("head", "commit", "index", "files")))
+
+
+def _done(after: State, call: Call) -> Done:
+    effect: dict[str, Json] = {"commit": after.commit, "head": after.head, "kept": _kept_ref(call)}
+    return Done(effect=effect, output=effect, reference=after.commit, after={**after.facts()}, parts=PARTS)
 
 
 def _kept_ref(question: Question) -> str:

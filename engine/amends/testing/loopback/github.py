@@ -119,7 +119,10 @@ def _patch_pull(unit: Unit, request: Request) -> Response:
             unit.effects.removed("pull_request", _key(pull))
         else:
             unit.effects.restored("pull_request", _key(pull))
-        pull = {**pull, "state": state, "closed_at": iso(unit.now()) if closed else None}
+        head: Doc = {"ref": pull["head"]["ref"]}
+        if closed:
+            head["sha"] = _ref(unit, pull["project"], head["ref"])
+        pull = {**pull, "state": state, "closed_at": iso(unit.now()) if closed else None, "head": head}
     pull = {**pull, **{name: request.body[name] for name in ("title", "body", "draft") if name in request.body}}
     _put(unit, pull, undo=True)
     return Response(200, _shown(unit, pull))
@@ -190,7 +193,7 @@ def _pull(unit: Unit, request: Request) -> Doc:
 
 
 def _shown(unit: Unit, pull: Doc) -> Doc:
-    """As the API shows it: an open pull request's head is where its branch is now."""
+    """As the API shows it: an open pull request's head is where its branch is now, a closed one's where it was."""
     sha = pull["head"].get("sha") or _ref(unit, pull["project"], pull["head"]["ref"])
     return {**pull, "head": {**pull["head"], "sha": sha}}
 

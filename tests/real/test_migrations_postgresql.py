@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 import signal
-import socket
 import textwrap
 import threading
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import psycopg
 import pytest
 
 from amends.spi import AdapterContext, Call, Done, NotSent, Question, Refused
+from amends.testing.conformance import Fault, TcpLine
 from amends_migrations import contracts
 from amends_migrations.child import BrokeOff
 from amends_migrations.moves import MoveSchema
@@ -74,6 +74,11 @@ class Bench:
         """Ask until the server answers with a row."""
         while not self.sql(sql):
             os.sched_yield()
+
+    def behind(self, line):
+        """The address of the database along a line."""
+        facts = psycopg.conninfo.conninfo_to_dict(self.dsn)
+        return f"postgresql://{facts['user']}@{line.address.removeprefix('tcp://')}/{facts['dbname']}"
 
     def action(self, to="r2", *, up=True, dsn=None):
         database = {"url_secret": "env:STAGING_URL", "scripts": "migrations", **self.settings}
@@ -156,50 +161,6 @@ class Action:
         return Note(self.options.note(self.action_id)).read()
 
 
-class Cut:
-    """A TCP proxy that loses the COMMIT of one migration: after the server did it, or before it got there."""
-
-    def __init__(self, upstream, *, lands):
-        self.upstream, self.lands, self.fired = upstream, lands, False
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self):
-        self._listener.close()
-
-    def _accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self.upstream)
-                state = {"commit": False}
-                threading.Thread(target=self._forward, args=(client, server, state), daemon=True).start()
-                threading.Thread(target=self._answer, args=(client, server, state), daemon=True).start()
-
-    def _forward(self, client, server, state):
-        sent = b""
-        with client, server, contextlib.suppress(OSError):
-            while data := client.recv(65536):
-                sent += data
-                ours = b"amends action" in sent and b"UPDATE alembic_version" in sent
-                if ours and b"COMMIT" in data:
-                    state["commit"] = self.fired = True
-                    if not self.lands:
-                        client.shutdown(socket.SHUT_RDWR)
-                        break
-                server.sendall(data)
-            server.shutdown(socket.SHUT_RDWR)
-
-    def _answer(self, client, server, state):
-        with client, contextlib.suppress(OSError):
-            while data := server.recv(65536):
-                if state["commit"]:
-                    client.shutdown(socket.SHUT_RDWR)  # the server answered: it is done
-                    return
-                client.sendall(data)
-
-
 @pytest.fixture
 def bench(tmp_path, postgresql):
     """Staging at r1, with two rows of the same amount; r2 waits to be run."""
@@ -216,19 +177,12 @@ def bench(tmp_path, postgresql):
 
 
 @pytest.fixture
-def cut(bench):
-    """A way to put the proxy before the database; each armed fault must have fired."""
-    made = []
-
-    def between(*, lands):
-        facts = psycopg.conninfo.conninfo_to_dict(bench.dsn)
-        made.append(Cut((facts["host"], int(facts["port"])), lands=lands))
-        return f"postgresql://{facts['user']}@127.0.0.1:{made[-1].port}/{facts['dbname']}"
-
-    yield between
-    for proxy in made:
-        proxy.close()
-        assert proxy.fired
+def line(postgresql):
+    """A line before the server: faults meet the COMMIT of a move. Each armed one must have happened."""
+    commit = rb"amends action-\d+\x00.*UPDATE alembic_version .*COMMIT"
+    with TcpLine(f"tcp://{postgresql.host}:{postgresql.port}", write=commit) as line:
+        yield line
+        assert line.unfired() == ()
 
 
 def test_upgrade_is_done_found_and_taken_back(bench):
@@ -298,22 +252,26 @@ def test_runner_killed_in_the_middle_leaves_nothing(bench):
     assert (action.settle().seen, bench.columns(), bench.version()) == ("absent", ["id", "amount"], "r1")
 
 
-def test_lost_commit_that_landed_is_found_as_ours(bench, cut):
+def test_lost_commit_that_landed_is_found_as_ours(bench, line):
     """The answer to COMMIT is lost: unknown to the caller, and the server knows the transaction that was noted."""
-    action = bench.action(dsn=cut(lands=True))
+    line.arm(Fault("lost"))
+    action = bench.action(dsn=bench.behind(line))
     action.prepare()
     with pytest.raises(BrokeOff):
         action.send()
     assert (action.settle().seen, bench.version()) == ("applied", "r2")
     (transaction,) = action.noted().transactions
     assert bench.sql(f"SELECT txid_status({transaction})") == [("committed",)]
+    with pytest.raises(BrokeOff, match="an earlier attempt of this action may have moved it"):
+        action.send()
     action.undo()
     assert action.verify().seen == "absent"
 
 
-def test_commit_that_never_arrived_is_not_ours_even_when_others_get_there(bench, cut):
+def test_commit_that_never_arrived_is_not_ours_even_when_others_get_there(bench, line):
     """COMMIT did not reach the server. Later somebody else upgrades: what is there is theirs, and no undo of ours."""
-    action = bench.action(dsn=cut(lands=False))
+    line.arm(Fault("dropped"))
+    action = bench.action(dsn=bench.behind(line))
     action.prepare()
     with pytest.raises(BrokeOff):
         action.send()
@@ -322,6 +280,9 @@ def test_commit_that_never_arrived_is_not_ours_even_when_others_get_there(bench,
     seen = action.probe()
     assert (seen.seen, bench.version()) == ("absent", "r2")
     assert "by somebody else" in seen.detail
+    with pytest.raises(Refused) as refused:
+        action.send()
+    assert refused.value.code == "moved"
 
 
 def test_failed_concurrent_index_is_named_as_half_made(bench):
@@ -482,6 +443,14 @@ def test_scratch_database_of_a_dead_maker_is_dropped_by_the_next(bench):
         bench.action().prepare()
         assert bench.scratches() == [f"amends_scratch_{own}_8"]
     bench.sql(f"DROP DATABASE amends_scratch_{own}_8")
+
+
+def test_session_of_a_client_that_fell_silent_is_ended_by_the_server(bench):
+    """Nothing tells the server that the network is gone: the lock comes free when the time of the move is over."""
+    target = PostgresqlTarget(bench.dsn.replace("postgresql://", "postgresql+psycopg://"), "alembic_version")
+    with target.migrating(marker="silent", wait_seconds=1, limit_seconds=0.2, note=Note(None)):
+        bench.wait_until("SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = 'silent')")
+        assert target.busy("") == ""
 
 
 def test_role_that_may_make_no_scratch_database_is_told_so(bench):

@@ -26,6 +26,7 @@ _LOOK_LOCK = "5s"  # a look waits so long for a table that is being changed
 _NAME_BYTES = 63  # of an application_name
 _LOCK_CLASS = 0x616D656E  # "amen", the first half of our advisory locks
 _POLL_SECONDS = 0.05
+_ENDS_IDLE_SESSIONS = (14,)
 _STATUS: dict[str | None, TransactionStatus] = {
     "committed": "committed",
     "aborted": "aborted",
@@ -111,6 +112,18 @@ def lock(connection: Connection, version_table: str, *, wait_seconds: float) -> 
         if time.monotonic() >= end:
             raise Held(f"another migration holds the lock: {at_work(connection, version_table, '')}")
         time.sleep(_POLL_SECONDS)
+    connection.commit()
+
+
+def limit(connection: Connection, seconds: float) -> None:
+    """Let no statement of the session take longer, nor the session wait longer for its client: one whose network went
+    silent would hold the lock for hours.
+    """
+    limits = ["statement_timeout", "idle_in_transaction_session_timeout"]
+    if (connection.dialect.server_version_info or ()) >= _ENDS_IDLE_SESSIONS:
+        limits.append("idle_session_timeout")
+    for name in limits:
+        connection.execute(text(f"SET {name} = {max(1, round(seconds * 1000))}"))
     connection.commit()
 
 

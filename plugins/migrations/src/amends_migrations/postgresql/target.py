@@ -60,9 +60,7 @@ class PostgresqlTarget:
         watch = sessions.Watch(note, wait_seconds)
         with sessions.connected(self._url, marker, watch=watch) as connection:
             sessions.lock(connection, self._version_table, wait_seconds=wait_seconds)
-            for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
-                connection.execute(text(f"SET {limit} = {max(1, round(limit_seconds * 1000))}"))
-            connection.commit()
+            sessions.limit(connection, limit_seconds)
             yield connection
 
     def empty_copy(self) -> AbstractContextManager[PostgresqlTarget]:

@@ -246,7 +246,7 @@ def test_a_system_that_is_not_there_ends_the_connection(line):
         port = unused.getsockname()[1]
     with TcpLine(f"tcp://127.0.0.1:{port}", write=b"COMMIT") as lonely:
         door = ("127.0.0.1", int(lonely.address.rpartition(":")[2]))
-        with socket.create_connection(door, timeout=10.0) as client, pytest.raises(ConnectionResetError):
+        with pytest.raises(ConnectionResetError), socket.create_connection(door, timeout=10.0) as client:
             client.recv(1)
 
 

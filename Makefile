@@ -10,11 +10,12 @@ LOCKS := engine/locks
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 SEEDS ?= 200
+MODEL ?= whole
 SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real sim lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real sim model lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,9 @@ test-real: setup ## install and start the independent systems (PostgreSQL, Unlea
 
 sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's rules against each; ARGS="--seed N" replays one
 	@$(BIN)/python -m amends.testing.simulation --seeds $(SEEDS) $(ARGS)
+
+model: setup ## go through every world of a small configuration; MODEL=small takes a minute
+	@$(BIN)/python -m amends.testing.simulation --model $(MODEL)
 
 lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from amends.testing.simulation import simulate
+from amends.testing.simulation import exploring, simulate
 
 FOUND_ONCE = {
     74: "an effect that a lagging read did not show yet was taken for gone",
@@ -68,3 +68,13 @@ def test_a_broken_engine_is_found_out(name, record_property):
                 print(f"`{name}` is found out by seed {seed}: {found[0]}")
                 return
     pytest.fail(f"`{name}` was not found out in {PATIENCE} worlds")
+
+
+@pytest.mark.parametrize("ending", exploring.ENDINGS)
+@pytest.mark.parametrize("budget", [exploring.Budget(faults=1), exploring.Budget(kills=1)], ids=str)
+def test_every_world_of_a_small_configuration_keeps_the_rules(budget, ending):
+    """One thing goes wrong in each: every fault of every request, a kill at every point."""
+    seen = exploring.explored((budget, ending))
+    assert seen.broken == {}
+    assert seen.worlds > 50
+    assert len(seen.states) > 100

@@ -2,6 +2,7 @@
 
     python -m amends.testing.simulation --seeds 2000 [--first 0]
     python -m amends.testing.simulation --seed 128        replays one world and says what befell it
+    python -m amends.testing.simulation --model small|whole    every world of a small configuration
 
 Exit 1 if a rule was broken anywhere; the seed and the commit are printed.
 """
@@ -19,9 +20,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from amends.testing.simulation.exploring import ENDINGS, Budget, Explored, explored
 from amends.testing.simulation.world import Verdict, simulate
 
 _TOLD = 20
+_ONE_THING = (Budget(), Budget(faults=1), Budget(kills=1), Budget(switches=1))
+_MODELS = {
+    "small": _ONE_THING,
+    "whole": (*_ONE_THING, Budget(kills=1, switches=1), Budget(faults=1, kills=1), Budget(kills=2)),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,8 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=200, help="how many worlds")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seed", type=int, help="replay one world")
+    parser.add_argument("--model", choices=sorted(_MODELS), help="go through every world of a small configuration")
     options = parser.parse_args(argv)
     console = Console(stderr=True)
+    if options.model is not None:
+        return _model(console, _MODELS[options.model])
     if options.seed is not None:
         return _replay(console, options.seed)
     seeds = range(options.first, options.first + options.seeds)
@@ -48,6 +58,29 @@ def main(argv: Sequence[str] | None = None) -> int:
                 bad.append(verdict)
                 console.print(_line(verdict), style="red", highlight=False)
     _tell(len(seeds), bad, runs, weather, accidents)
+    return 1 if bad else 0
+
+
+def _model(console: Console, budgets: Sequence[Budget]) -> int:
+    """Explore every budget with every ending of the agent; a line for each, and the sum."""
+    errands = [(budget, ending) for budget in budgets for ending in ENDINGS]
+    found: list[Explored] = []
+    with multiprocessing.get_context("spawn").Pool() as pool, _bar(console) as bar:
+        for (budget, ending), seen in zip(
+            errands, bar.track(pool.imap(explored, errands), total=len(errands)), strict=True
+        ):
+            found.append(seen)
+            sys.stdout.write(
+                f"the agent's run ends with `{ending}`, {budget}: {seen.worlds} worlds, {len(seen.states)} states, "
+                f"{len(seen.broken)} with violations\n"
+            )
+            for way, broken in list(seen.broken.items())[:_TOLD]:
+                sys.stdout.write(f"  {way}: {'; '.join(broken)}\n")
+    states = set[tuple[object, ...]]().union(*(seen.states for seen in found))
+    bad = sum(len(seen.broken) for seen in found)
+    sys.stdout.write(
+        f"{sum(seen.worlds for seen in found)} worlds, {len(states)} states at commit {_commit()}: {bad} violations\n"
+    )
     return 1 if bad else 0
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amends.core.errors import AmendsError, JournalUnavailable
+from amends.core.rows import RunState
 from amends.core.status import RunStatus
 from amends.ports.journal import Commit, CommitAnswer, Journal
 from amends.ports.services import Milestone
@@ -115,6 +116,11 @@ class Stage:
             authorizer=self.policy,
         )
 
+    def states(self) -> list[RunState]:
+        """Every run as recorded now."""
+        reader = engine_over(self.world, owner="reader")
+        return [reader.state(run.run_id) for run in reader.runs()]
+
 
 Step = tuple[str, dict[str, str]]
 
@@ -186,8 +192,8 @@ def last_rescuer(stage: Stage, *, rounds: int) -> Callable[[Process], None]:
     return body
 
 
-def person(stage: Stage, *, rounds: int) -> Callable[[Process], None]:
-    """A person at the inbox: answers questions in their own time."""
+def person(stage: Stage, *, rounds: int, says: tuple[str, ...] = _APPROVAL) -> Callable[[Process], None]:
+    """A person at the inbox: answers questions in their own time, in one of these ways."""
 
     def body(process: Process) -> None:
         for _ in range(rounds):
@@ -195,15 +201,15 @@ def person(stage: Stage, *, rounds: int) -> Callable[[Process], None]:
             desk = stage.engine(process)
             for row in desk.approvals():
                 try:
-                    _answer(stage, desk, row.approval_id)
+                    _answer(stage, desk, row.approval_id, says)
                 except AmendsError:
                     continue
 
     return body
 
 
-def _answer(stage: Stage, desk: Engine, approval_id: str) -> None:
-    answer = stage.choices.pick("the person says", _APPROVAL, (0.7, 0.2, 0.1))
+def _answer(stage: Stage, desk: Engine, approval_id: str, says: tuple[str, ...]) -> None:
+    answer = stage.choices.pick("the person says", says, (0.7, 0.2, 0.1)[: len(says)])
     if answer == "yes":
         desk.approve(approval_id, by="maya")
     else:

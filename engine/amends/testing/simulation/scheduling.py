@@ -30,6 +30,7 @@ class Hazards:
     kills_left: int = 0
     freezes_left: int = 0
     freeze_seconds: tuple[float, ...] = (1.0, 45.0)
+    switches_left: int | None = None  # None: whoever runs may be interrupted for another at any point
 
 
 @dataclass(eq=False)
@@ -92,6 +93,7 @@ class Scheduler:
         self.threads: list[Thread] = []
         self.history: list[str] = []
         self.on_death: Callable[[Process], None] = lambda _: None
+        self.on_turn: Callable[[], object] = lambda: None
         self._back = threading.Semaphore(0)
         self._running: Thread | None = None
 
@@ -119,6 +121,7 @@ class Scheduler:
                     return
                 self.clock.advance(wakes - now)
                 continue
+            self.on_turn()
             self._running = self._next(ready)
             self._running.turn.release()
             if not self._back.acquire(timeout=_PATIENCE_SECONDS):
@@ -129,7 +132,12 @@ class Scheduler:
         if self._running in ready:
             ready.remove(self._running)
             ready.insert(0, self._running)
-        return self.choices.pick("whose turn", ready)
+        if self.hazards.switches_left == 0:
+            return ready[0]
+        chosen = self.choices.pick("whose turn", ready)
+        if self.hazards.switches_left is not None and chosen is not ready[0]:
+            self.hazards.switches_left -= 1
+        return chosen
 
     def hand_back(self) -> None:
         """The running thread lets go of the baton, and waits for its next turn."""

@@ -64,16 +64,19 @@ class Weather:
     choices: Choices
     foul: bool = True
     strength: float = 1.0  # how much of the chances below
+    faults_left: int | None = None  # None: any number
     happened: dict[str, int] = field(default_factory=dict[str, int])
 
     def pick(self, what: str, options: tuple[str, ...], weights: tuple[float, ...]) -> str:
         """What happens to one request."""
-        if not self.foul:
+        if not self.foul or self.faults_left == 0:
             return options[0]
         spoilt = [weight * self.strength for weight in weights[1:]]
         chosen = self.choices.pick(what, options, (1.0 - sum(spoilt), *spoilt))
         if chosen != options[0]:
             self.happened[f"{what} {chosen}"] = self.happened.get(f"{what} {chosen}", 0) + 1
+            if self.faults_left is not None:
+                self.faults_left -= 1
         return chosen
 
 

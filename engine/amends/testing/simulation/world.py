@@ -21,7 +21,7 @@ from amends.testing.simulation.processes import (
 )
 from amends.testing.simulation.scheduling import Hazards, Scheduler
 from amends.testing.simulation.system import SimSystem, Weather
-from amends.testing.worlds import World, engine_over
+from amends.testing.worlds import World
 
 _FOUL_SECONDS = 60.0
 _FAIR_SECONDS = 40_000.0
@@ -115,9 +115,4 @@ def play(stage: Stage) -> list[RunState]:
     for thread in stage.scheduler.threads:
         if thread.error is not None:
             raise RuntimeError(f"`{thread.name}` ended with {thread.error!r}") from thread.error
-    return _states(stage)
-
-
-def _states(stage: Stage) -> list[RunState]:
-    reader = engine_over(stage.world, owner="reader")
-    return [reader.state(run.run_id) for run in reader.runs()]
+    return stage.states()

@@ -15,8 +15,8 @@ def depends_on(state: RunState, action: ActionRow) -> frozenset[str]:
     """The actions that `action` may rest on, directly.
 
     Declared ones win; outputs used as inputs are always added (an extra edge only makes the order stricter); with
-    nothing declared, everything whose outcome was recorded before this intent. Nothing rests on a twin that the provider
-    made: nobody has used it.
+    nothing declared, everything whose outcome was recorded before this intent. Nothing rests on a twin that the
+    provider made: nobody has used it.
     """
     declared = (*(action.depends_on or ()), *action.inputs_from)
     found = {a for a in declared if a in state.actions and state.actions[a].seq < action.seq}  # so no cycle is declared

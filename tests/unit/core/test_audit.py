@@ -71,10 +71,21 @@ def test_a_blind_key_and_a_weak_probe_are_said_as_they_are():
     assert line.verify == "read by search, not every page; absence proves nothing"
 
 
+def test_what_the_provider_does_not_key_is_found_by_its_probe():
+    """That is an answer too."""
+    assert audit_line(reversible(keying=Keying(kind="probeable")), PERMITS, "").keying == "found again by its probe"
+
+
 def test_reads_and_corrections_need_no_undo():
-    """A read changes nothing; a correction stays."""
-    read = reversible(effect=Effect(kind="list", system="partner", resource="list:{name}", changes="none"))
-    assert audit_line(read, PERMITS, "").undo == "not needed"
+    """A read changes nothing and costs nothing; a correction stays."""
+    read = reversible(undo_cost="", effect=Effect(kind="list", system="p", resource="list:{name}", changes="none"))
+    line = audit_line(read, PERMITS, "")
+    assert (line.effect, line.undo, line.undo_cost) == ("nothing: it only reads", "not needed", "none")
+    assert (line.verify, line.keying, line.permitted_outcomes) == (
+        "read by id; absence final after 10 s",
+        "not needed",
+        "not needed",
+    )
     posted = audit_line(corrector(), {"jira.correct.correct": ["amends:correct"]}, "")
     assert posted.undo == "none: a correction stays"
     assert posted.authorized_by == "correct: amends:correct"

@@ -467,6 +467,15 @@ def test_decisions_remember_the_version_that_let_it_go_forward():
     assert run.action("a").last_decided == "wait:next_probe"
 
 
+def test_a_permitted_look_is_no_decision_about_the_action_and_a_forbidden_one_is():
+    """What policy said of the call stands; that nobody may look is what a person must read."""
+    run = RunBuilder().planned("a").decided(version="v1").decided("probe", version="v2")
+    assert run.action("a").decided.policy_version == "v1"
+    run.decided("probe", "deny", version="v3")
+    row = run.action("a")
+    assert (row.decided.verdict, row.decided.policy_version, row.forward_policy_version) == ("deny", "v3", "v1")
+
+
 # --- claims -----------------------------------------------------------------------------------------------
 
 CLAIM = "effect:acme:slot"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.core import outcomes
-from amends.core.contract import Keying
+from amends.core.contract import Keying, ProbeRule
 from amends.core.events import LateCheckDone
 from amends.core.order import dependents
 from amends.core.release import (
@@ -123,6 +123,63 @@ def test_a_slot_is_judged_by_its_last_generation():
     run = base().planned("b1", slot="b").intent().refused().planned("b2", slot="b", generation=2).intent().succeeded()
     assert [a.action_id for a in newest_of_slots(run.state)] == ["a", "b2"]
     assert steps(committing(item(run))) == [("release", "x", "run_succeeded")]
+
+
+# --- a success that the provider may revoke -----------------------------------------------------------------
+
+REVOCABLE = reversible(provisional_for_seconds=3600.0)  # looks at 0, 1 and 4 s; absence is final after ten
+NO_ABSENCE = ProbeRule(strength="list", schedule_seconds=(0.0, 1.0))
+LOOK = ("reconcile", "a", "success_is_provisional")
+WAIT = ("wait", "a", "success_is_provisional")
+GIVE_UP = ("escalate", "a", "a_provisional_success_cannot_be_confirmed")
+GO = ("release", "x", "run_succeeded")
+
+PROVISIONAL = {
+    "nobody looked": (REVOCABLE, lambda run: run, LOOK),
+    "window over": (REVOCABLE, lambda run: run.later(3600), GO),
+    "a moment before": (REVOCABLE, lambda run: run.later(3599), LOOK),
+    "stands": (REVOCABLE, lambda run: run.probed("applied", "still_there"), GO),
+    "stands twice": (REVOCABLE, lambda run: run.probed("many", "still_there"), GO),
+    "absent, too early": (REVOCABLE, lambda run: run.probed("absent", "still_there"), WAIT),
+    "absent, final": (REVOCABLE, lambda run: run.probed("absent", "still_there").later(10), LOOK),
+    "cannot tell": (REVOCABLE, lambda run: run.probed("inconclusive", "still_there"), WAIT),
+    "cannot tell, later": (REVOCABLE, lambda run: run.probed("inconclusive", "still_there").later(1), LOOK),
+    "cannot tell, ever": (
+        REVOCABLE,
+        lambda run: run.probed("inconclusive", "still_there").probed("diverged", "still_there").probed("diverged"),
+        GIVE_UP,
+    ),
+    "absence proves nothing": (
+        REVOCABLE.model_copy(update={"probe": NO_ABSENCE}),
+        lambda run: run.probed("absent", "still_there").later(100),
+        GIVE_UP,
+    ),
+    "accepted by a person": (REVOCABLE, lambda run: run.parked().accepted(), GO),
+    "nobody can look": (REVOCABLE.model_copy(update={"probe": None}), lambda run: run, GO),
+}
+
+
+@pytest.mark.parametrize("name", PROVISIONAL)
+def test_a_provisional_success_is_seen_to_stand_before_anything_rests_on_it(name):
+    """Inside its window it is looked at again: seen, it stands; absence counts once final; doubt is a person's."""
+    contract, build, expected = PROVISIONAL[name]
+    run = committing(item(RunBuilder().planned("a", contract).intent().succeeded()))
+    build(run.on("a"))
+    assert steps(run) == [expected]
+
+
+def test_a_look_from_before_the_run_finished_proves_nothing_now():
+    """What was seen in mid-run may have been revoked since."""
+    run = RunBuilder().planned("a", REVOCABLE).intent().succeeded().probed("applied", "still_there").later(1)
+    assert steps(committing(item(run))) == [LOOK]
+
+
+def test_a_look_at_a_provisional_success_says_what_it_asks():
+    """Its answer is read as "does it still stand", with a date if it is too early to ask."""
+    run = committing(item(RunBuilder().planned("a", REVOCABLE).intent().succeeded())).on("a")
+    assert planned(run).steps[0].purpose == "still_there"
+    run.later(2).probed("absent", "still_there")
+    assert planned(run).due_us == run.action().outcome_us + 10 * SECOND
 
 
 # --- the success check ------------------------------------------------------------------------------------

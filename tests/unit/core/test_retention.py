@@ -63,6 +63,13 @@ def test_a_second_look_that_is_due_counts():
     assert sealable_at_us(run.state, KEEP_US) == at(9_001)
 
 
+def test_what_was_never_sent_has_nothing_to_wait_for():
+    """Its contract's horizons begin with a call."""
+    run = RunBuilder().planned("a", reversible(provisional_for_seconds=500.0)).denied().later(1)
+    run.moved(RunStatus.COMMITTING, RunStatus.COMMITTED)
+    assert sealable_at_us(run.state, KEEP_US) == at(1)
+
+
 def test_an_open_question_to_people_keeps_it():
     """An abandoned run whose work item nobody has answered is not put away."""
     run = RunBuilder().planned("a").intent().lost().moved(RunStatus.RECOVERING).parked().escalated()

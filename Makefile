@@ -15,7 +15,7 @@ SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real sim model lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real coverage sim model lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,10 @@ test-real: setup ## install and start the independent systems (PostgreSQL, Unlea
 	@$(SYSTEMS) list
 	@trap '$(SYSTEMS) sweep' EXIT; \
 	  $(BIN)/python -m pytest --numprocesses auto --dist worksteal tests/real $(ARGS)
+
+coverage: setup ## run the core's own tests; fails unless they take every branch of it
+	@CI=true $(BIN)/python -m coverage run --branch --source amends.core -m pytest tests/unit/core $(ARGS)
+	@$(BIN)/python -m coverage report --show-missing --skip-covered --fail-under 100
 
 sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's rules against each; ARGS="--seed N" replays one
 	@$(BIN)/python -m amends.testing.simulation --seeds $(SEEDS) $(ARGS)
@@ -95,4 +99,4 @@ lock: ## pin and hash the dependencies and the tests' systems again; UPGRADE=1 t
 	@PYTHONPATH=tests .uv/bin/python -m systems lock $(if $(UPGRADE),--upgrade)
 
 clean: ## remove the environments, the tests' systems, caches and builds
-	rm -rf $(VENV) .uv .systems dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .uv .systems dist build .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -11,7 +11,8 @@ many engines over them as a test needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -56,9 +57,10 @@ from amends.testing.scripted import (
     SettingCapability,
 )
 
-__all__ = ["ScriptedSystem", "World", "engine_over", "ledger_faults"]
+__all__ = ["ScriptedSystem", "World", "engine_over", "examined_worlds", "ledger_faults"]
 
 Make: TypeAlias = Callable[[ScriptedSystem], Capability]
+CANARY = "canary-4711-token"  # what `env:SHOP_TOKEN` stands for; it must never be in a ledger
 
 PEOPLE = {
     "maya": PersonSettings(roles=("owner", "finance"), tier=3),
@@ -168,7 +170,7 @@ class World:
         self.ids = SequentialIds()
         self.authorizer = FakeAuthorizer()
         self.notifier = RecordingNotifier()
-        self.secrets = StaticSecrets({"env:SHOP_TOKEN": "canary-4711-token"})
+        self.secrets = StaticSecrets({"env:SHOP_TOKEN": CANARY})
         self.checks: dict[str, Check] = {}
         self.dead: set[str] = set()
         self.engines: list[Engine] = []
@@ -239,6 +241,23 @@ def catalog_of(capabilities: list[Capability], secret: Callable[[str], str]) -> 
 
 
 # --- the ledger of any world --------------------------------------------------------------------------------
+
+
+@contextmanager
+def examined_worlds() -> Generator[Callable[..., World]]:
+    """Make worlds; at the end each is closed. Raises `AssertionError` if a ledger is not sound or holds `CANARY`."""
+    worlds: list[World] = []
+
+    def make(*makes: Make, **options: Any) -> World:
+        worlds.append(World(*makes, **options))
+        return worlds[-1]
+
+    yield make
+    for world in worlds:
+        faults = ledger_faults(world.journal, canaries=(CANARY,))
+        world.close()
+        if faults:
+            raise AssertionError("; ".join(faults))
 
 
 def ledger_faults(journal: Journal, *, canaries: tuple[str, ...] = ()) -> list[str]:

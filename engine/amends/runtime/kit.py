@@ -77,9 +77,14 @@ class Catalog:
         return frozenset(self._correctors)
 
     def usable(self, action: ActionRow) -> bool:
-        """True if today's adapter still accepts the contract an action was recorded with (rule 21)."""
+        """True if today's adapter is the one an action was recorded with, and still accepts its contract (rule 21).
+
+        An adapter that was given another instance or environment reaches another system: the action is not there.
+        """
         offer = self._offers.get(action.contract.capability)
-        if offer is None or offer.context.instance != action.instance:
+        if offer is None:
+            return False
+        if (offer.context.instance, offer.context.environment) != (action.instance, action.environment):
             return False
         now, then = offer.contract, action.contract  # asked for at every plan: no digest of the rest is made
         return now.effect == then.effect and now.probe == then.probe and now.compensation == then.compensation

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from amends.core import events as e
 from amends.core.canonical import Json, canonical_bytes, normalise_map
 from amends.core.errors import InvalidInput
@@ -114,13 +116,13 @@ def subject(resolved: Resolved, prepared: Prepared) -> Subject:
 
 
 def question_before(kit: Kit, run_id: str, action_id: str, args: dict[str, Json], timeout_seconds: float) -> Question:
-    """What `prepare` is told: nothing has been sent yet."""
+    """What `prepare` is told, of a copy of the arguments: nothing has been sent yet."""
     return Question(
         run_id=run_id,
         action_id=action_id,
         marker=action_id,
         idempotency_key="",
-        args=args,
+        args=deepcopy(args),
         before={},
         allocated={},
         effect={},

@@ -10,6 +10,7 @@ import inspect
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from copy import deepcopy
 from dataclasses import fields
 from typing import TypeVar
 
@@ -51,18 +52,21 @@ class Flights:
         return future
 
     def question(self, action: ActionRow, offer: Offer, *, of: ActionRow | None = None) -> Question:
-        """What an adapter is told when it reads about an action (`of`: the forward action of an undo)."""
+        """What an adapter is told when it reads about an action (`of`: the forward action of an undo).
+
+        Copies: an adapter that writes into what it is given changes neither the record nor what is sent next.
+        """
         subject = of or action
         return Question(
             run_id=subject.run_id,
             action_id=subject.action_id,
             marker=subject.of if subject.kind.value == "duplicate" else subject.action_id,
             idempotency_key=subject.idempotency_key,
-            args=subject.args,
-            before=subject.before_image,
-            allocated=subject.allocated,
-            effect=subject.effect,
-            after=subject.after_image,
+            args=deepcopy(subject.args),
+            before=deepcopy(subject.before_image),
+            allocated=deepcopy(subject.allocated),
+            effect=deepcopy(subject.effect),
+            after=deepcopy(subject.after_image),
             reference=subject.reference,
             attempt=subject.attempt,
             sent_at_us=subject.sent_us,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from amends.core import public
@@ -66,8 +67,8 @@ def result_of(action: ActionRow, *, repeated: bool = False, conflict: bool = Fal
         status=action.status,
         outcome=action.outcome,
         message=message,
-        output=action.output,
-        effect=action.effect,
+        output=deepcopy(action.output),  # whoever gets it may write into it
+        effect=deepcopy(action.effect),
         reference=action.reference,
         repeated=repeated,
         conflict=conflict,

@@ -16,7 +16,7 @@ from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.core.steps import Facts, Plan, Step
 from amends.runtime.approvals import Approvals
-from amends.runtime.book import Book, Draft
+from amends.runtime.book import Book, Draft, Paused
 from amends.runtime.claiming import Claims
 from amends.runtime.compensating import Compensator
 from amends.runtime.correcting import Corrections
@@ -134,6 +134,8 @@ class Driver:
     def _taken(self, session: Session, state: RunState, step: Step) -> None:
         try:
             self._take(session, state, step)
+        except Paused:
+            return  # set since the plan was made, and seen by the intent's own commit: the next plan waits (rule 15)
         except IllegalTransition:
             if not self.book.state(session.run_id).run.terminal:
                 raise  # otherwise a person has ended the run meanwhile

@@ -253,18 +253,18 @@ def test_a_wait_says_until_when_and_the_plan_when_to_come_back():
 
 
 @pytest.mark.parametrize(
-    "run",
+    "ends",
     [
-        one().intent().lost(),
-        one().intent().lost().parked(),
-        one().intent().lost().later(100).probed("absent"),
+        lambda run: run.lost(),
+        lambda run: run.lost().parked(),
+        lambda run: run.lost().later(100).probed("absent"),
     ],
     ids=["unknown", "parked", "failed by absence"],
 )
-def test_late_evidence_is_folded_before_anything_else(run):
+def test_late_evidence_is_folded_before_anything_else(ends):
     """It reopens a parked unknown and contradicts a failure by absence, before anything rests on either."""
     told = outcomes.answered(reversible(), at_us=1, reference="r", effect={}, output={}, after={}, parts=())
-    run = recovering(run.late(told))
+    run = recovering(ends(one().intent()).late(told))
     assert steps(run) == [("reconcile", "a", "late_evidence")]
     run.record(outcomes.folded_late(run.action("a"), at_us=1))
     assert steps(run) != [("reconcile", "a", "late_evidence")]

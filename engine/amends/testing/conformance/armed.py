@@ -1,15 +1,15 @@
-"""What is armed on a line, and whether it has happened: the part that all lines share."""
+"""What is armed on a line, whether it has happened, and what came along: the part that all lines share."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 
-from amends.testing.conformance.line import CUTS, Cut, Fault, FaultKind
+from amends.testing.conformance.line import CUTS, Cut, Exchange, Fault, FaultKind
 
 
 class Armed:
-    """Faults in the order of their arming. Thread-safe."""
+    """Faults in the order of their arming, and requests in the order of their coming. Thread-safe."""
 
     def __init__(self, kinds: frozenset[FaultKind], cuts: frozenset[Cut] = frozenset(CUTS)) -> None:
         self._kinds = kinds
@@ -20,6 +20,17 @@ class Armed:
         self._stale: Fault | None = None
         self._stale_left = 0
         self._written_since = False
+        self._seen: list[Exchange] = []
+
+    def note(self, exchange: Exchange) -> None:
+        """A request has come along."""
+        with self._lock:
+            self._seen.append(exchange)
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Every request so far."""
+        with self._lock:
+            return tuple(self._seen)
 
     def add(self, fault: Fault) -> None:
         """Arm a fault. Raises `ValueError` for a kind or a cut that the line cannot make."""

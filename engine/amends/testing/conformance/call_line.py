@@ -5,7 +5,6 @@ The adapter's call is made, or not, or two times; what the engine gets back is w
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from amends.core.evidence import Observation
@@ -24,12 +23,10 @@ class CallLine:
 
     def __init__(self, address: str = "") -> None:
         self.address = address
-        self._lock = threading.Lock()
         self._armed = Armed(self.kinds, self.cuts)
         self._before: Observation | None = None
         self._landing: tuple[Callable[[], object], int] | None = None
         self._last: Receipt | None = None
-        self._seen: list[Exchange] = []
 
     def arm(self, fault: Fault) -> None:
         self._armed.add(fault)
@@ -39,8 +36,7 @@ class CallLine:
         return (*self._armed.unfired(), *landing)
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        with self._lock:
-            return tuple(self._seen)
+        return self._armed.exchanges()
 
     def around_send(
         self, call: Call, send: Callable[[Call], Receipt], ask: Callable[[Question], Observation]
@@ -101,8 +97,7 @@ class CallLine:
         return send(call)
 
     def _note(self, fault: str, marker: str, *, writes: bool = True) -> None:
-        with self._lock:
-            self._seen.append(Exchange("CALL" if writes else "LOOK", marker, {}, b"", writes=writes, fault=fault))
+        self._armed.note(Exchange("CALL" if writes else "LOOK", marker, {}, b"", writes=writes, fault=fault))
 
 
 def _marker(call: Call) -> str:

@@ -70,7 +70,6 @@ class HttpLine:
         self._writes = writes
         self._lock = threading.Lock()
         self._armed = Armed(self.kinds)
-        self._seen: list[Exchange] = []
         self._reads: dict[tuple[str, str, bytes], _Answer] = {}
         self._last_success: _Answer | None = None
         self._landing: tuple[Exchange, int] | None = None
@@ -90,8 +89,7 @@ class HttpLine:
         return (*self._armed.unfired(), *landing)
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        with self._lock:
-            return tuple(self._seen)
+        return self._armed.exchanges()
 
     def around_send(
         self, call: Call, send: Callable[[Call], Receipt], ask: Callable[[Question], Observation]
@@ -130,7 +128,7 @@ class HttpLine:
             self._read(exchange, reply)
             return
         fault = self._armed.write()
-        self._note(exchange, str(fault or ""))
+        self._armed.note(replace(exchange, fault=str(fault or "")))
         self._write(exchange, fault, reply)
 
     def _read(self, exchange: Exchange, reply: _Reply) -> None:
@@ -138,7 +136,7 @@ class HttpLine:
         before = self._reads.get(key)
         if before is not None and not self._armed.read_is_stale():
             before = None
-        self._note(exchange, "stale" if before else "")
+        self._armed.note(replace(exchange, fault="stale" if before else ""))
         answer = before or self._ask_upstream(exchange)
         self._reads[key] = answer
         self._land_if_due()  # before the answer leaves: a client on a leaping clock is quicker than any system
@@ -180,10 +178,6 @@ class HttpLine:
                 reply.send(_gateway(200, b"", "text/plain"))
             case _:
                 reply.send(answer)
-
-    def _note(self, exchange: Exchange, fault: str) -> None:
-        with self._lock:
-            self._seen.append(replace(exchange, fault=fault))
 
     def _land_if_due(self) -> None:
         with self._lock:

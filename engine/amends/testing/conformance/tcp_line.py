@@ -55,7 +55,6 @@ class TcpLine:
         self._lock = threading.Lock()
         self._armed = Armed(_ON_THE_WIRE, self.cuts)
         self._boundary = CallLine()
-        self._seen: list[Exchange] = []
         self._talks: set[_Talk] = set()
         self._landing: tuple[Callable[[], None], int] | None = None
         self._door = _Door(0, self._welcome)
@@ -75,8 +74,7 @@ class TcpLine:
         return (*self._armed.unfired(), *self._boundary.unfired(), *landing)
 
     def exchanges(self) -> tuple[Exchange, ...]:
-        with self._lock:
-            return tuple(self._seen)
+        return self._armed.exchanges()
 
     def around_send(
         self, call: Call, send: Callable[[Call], Receipt], ask: Callable[[Question], Observation]
@@ -94,7 +92,7 @@ class TcpLine:
 
     def around_ask(self, question: Question, ask: Callable[[Question], Observation]) -> Observation:
         seen = self._boundary.around_ask(question, ask)
-        self._note(Exchange("LOOK", question.marker, {}, b""))
+        self._armed.note(Exchange("LOOK", question.marker, {}, b""))
         with self._lock:
             landing = self._landing
             if landing is not None:
@@ -128,7 +126,7 @@ class TcpLine:
     def met(self, said: bytes) -> Fault | None:
         """A request that changes something has come: it is noted, and this is the fault that it meets."""
         fault = self._armed.write()
-        self._note(Exchange("SAID", self.address, {}, said, writes=True, fault=str(fault or "")))
+        self._armed.note(Exchange("SAID", self.address, {}, said, writes=True, fault=str(fault or "")))
         return fault
 
     def lands_later(self, land: Callable[[], None], after_reads: int) -> None:
@@ -152,10 +150,6 @@ class TcpLine:
         with self._lock:
             self._talks.add(talk)
         talk.begin()
-
-    def _note(self, exchange: Exchange) -> None:
-        with self._lock:
-            self._seen.append(exchange)
 
 
 class _Talk:

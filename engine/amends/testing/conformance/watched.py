@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias
 
-from amends.core.canonical import Json
 from amends.core.evidence import Observation
 from amends.spi import Call, Capability, Prepared, Question, Receipt
 from amends.testing.conformance.line import Line
@@ -25,7 +24,6 @@ class Watched(Capability):
         self.contract = inner.contract.model_copy(update={"limits": limits})
         self.arguments = inner.arguments
         self.calls: list[Call] = []
-        self.before: list[Mapping[str, Json]] = []
         self.after_do: Callable[[], None] = lambda: None
         self._inner = inner
         self._line = line

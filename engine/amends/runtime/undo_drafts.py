@@ -62,11 +62,23 @@ def inputs(forward: ActionRow, rung: Alternative) -> dict[str, Json]:
 
 
 def key(forward: ActionRow, undo: ActionRow) -> str:
-    """The undo's own key. An answer that was a lie would be replayed by the provider, so it opens a fresh one."""
-    lies = sum(1 for item in undo.evidence if item.code == "still_applied")
+    """The undo's own key. An answer that was a lie would be replayed by the provider, so it opens a fresh one; an undo
+    whose answer was lost keeps its key: it may still land, and the provider then takes both for one.
+    """
     return idempotency_key(
-        forward.run_id, ActionKind.UNDO, undo.slot, undo.generation + lies, forward.action_id, undo.rung
+        forward.run_id, ActionKind.UNDO, undo.slot, undo.generation + _lies(undo), forward.action_id, undo.rung
     )
+
+
+def _lies(undo: ActionRow) -> int:
+    """How many attempts were answered, and their effect found to be still there."""
+    lies, answered = 0, False
+    for item in undo.evidence:
+        if item.code == "still_applied":
+            lies, answered = lies + answered, False
+        else:
+            answered = answered or item.code == "answered"
+    return lies
 
 
 def claimed(body: e.OutcomeRecorded) -> e.OutcomeRecorded:

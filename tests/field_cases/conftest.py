@@ -30,4 +30,5 @@ def pytest_terminal_summary(terminalreporter, config):
         parts += [f"waits for: {case['waits_for']} ({case['why']})"] if "waits_for" in case else []
         terminalreporter.write_line(f"{case['id']}  {case['kind']}: {'; '.join(parts)}")
     covered = sum(1 for case in cases if case.get("covered_by"))
-    terminalreporter.write_line(f"{len(cases)} cases: {covered} covered, {len(cases) - covered} wait")
+    waiting = sum(1 for case in cases if "waits_for" in case)
+    terminalreporter.write_line(f"{len(cases)} cases: {covered} covered, {waiting} wait for (more of) a later surface")

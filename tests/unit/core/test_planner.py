@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from amends.core import events as e
@@ -16,6 +18,7 @@ from amends.core.steps import Facts
 from amends.testing.contracts import corrector, irreversible, reversible, visible
 from amends.testing.run_builder import RunBuilder
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "recovery_plans.txt"
 S = ActionStatus
 SECOND = 1_000_000
 PARTLY = reversible(compensation=(Alternative(name="cancel", safe_when=(Outcome.SUCCEEDED, Outcome.FAILED)),))
@@ -554,3 +557,34 @@ def test_an_open_work_item_keeps_a_settled_run_from_being_recovered(resolved, fi
     if resolved:
         run.record(e.EscalationResolved(escalation_id="item", choice="acknowledge", by="maya", channel="test"))
     assert planned(recovering(run)).finish is finish
+
+
+# --- whole plans ------------------------------------------------------------------------------------------
+
+
+def test_the_plans_are_what_was_agreed():
+    """A change of any field of any step of the cases above is seen by a person who reads the difference."""
+    tables = {name: (lambda build=build: recovering(build())) for name, (build, _) in CASES.items()}
+    tables |= {f"undo: {name}": build for name, (build, _) in UNDOS.items()}
+    tables |= {f"correction: {name}": build for name, (build, _) in POSTINGS.items()}
+    lines: list[str] = []
+    for name, build in tables.items():
+        run = build()
+        lines += [name, *(f"  {line}" for line in in_words(planned(run), run.now_us))]
+    assert "\n".join(lines) + "\n" == GOLDEN.read_text(encoding="utf-8")
+
+
+def in_words(made, now_us: int) -> list[str]:
+    """Every field of a plan; times in seconds from now."""
+
+    def seconds(due_us):
+        return "no date" if due_us is None else f"in {(due_us - now_us) / SECOND:g} s"
+
+    return [
+        *(
+            f"{step.verb} {step.action_id or 'run'}: {step.reason}, {seconds(step.due_us)}, {step.facts},"
+            f" {step.purpose}, {step.cause.value}, place {step.place!r}"
+            for step in made.steps
+        ),
+        f"finish {made.finish}, {seconds(made.due_us)}",
+    ]

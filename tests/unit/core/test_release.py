@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ from amends.core.steps import Facts
 from amends.testing.contracts import irreversible, reversible
 from amends.testing.run_builder import RunBuilder
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "release_plans.txt"
 S = ActionStatus
 SECOND = 1_000_000
 ON_APPROVAL = irreversible(mode="on_approval")
@@ -447,6 +450,44 @@ def test_outcome_open_is_said_of_calls_whose_effect_is_not_known():
         RunBuilder().planned("a").intent().lost().parked(),
     ):
         assert outcome_open(run.action("a"))
+
+
+# --- whole plans ------------------------------------------------------------------------------------------
+
+
+def test_the_plans_are_what_was_agreed():
+    """A change of any field of any step of the cases above is seen by a person who reads the difference."""
+    lines: list[str] = []
+    for name, (build, _) in PREREQUISITES.items():
+        run = base().planned("b", depends_on=())
+        build(run)
+        lines += [f"prerequisite: {name}", *in_words(committing(item(run)))]
+    for name, (contract, build, _) in PROVISIONAL.items():
+        run = committing(item(RunBuilder().planned("a", contract).intent().succeeded()))
+        build(run.on("a"))
+        lines += [f"provisional: {name}", *in_words(run)]
+    for name, (build, _) in APPROVALS.items():
+        run = committing(item(base(), contract=ON_APPROVAL))
+        build(run)
+        lines += [f"approval: {name}", *in_words(run)]
+    assert "\n".join(lines) + "\n" == GOLDEN.read_text(encoding="utf-8")
+
+
+def in_words(run: RunBuilder) -> list[str]:
+    """Every field of a plan; times in seconds from now."""
+
+    def seconds(due_us):
+        return "no date" if due_us is None else f"in {(due_us - run.now_us) / SECOND:g} s"
+
+    made = planned(run)
+    return [
+        *(
+            f"  {step.verb} {step.action_id or 'run'}: {step.reason}, {seconds(step.due_us)}, {step.facts},"
+            f" {step.purpose}, {step.cause.value}, place {step.place!r}"
+            for step in made.steps
+        ),
+        f"  finish {made.finish}, {seconds(made.due_us)}",
+    ]
 
 
 # --- laws -------------------------------------------------------------------------------------------------

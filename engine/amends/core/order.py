@@ -15,13 +15,13 @@ def depends_on(state: RunState, action: ActionRow) -> frozenset[str]:
     """The actions that `action` may rest on, directly.
 
     Declared ones win; outputs used as inputs are always added (an extra edge only makes the order stricter); with
-    nothing declared, everything whose outcome was recorded before this intent. Nothing rests on a twin that the
-    provider made: nobody has used it.
+    nothing declared, everything whose outcome was recorded before this intent. Nothing rests on what was sent after
+    it, whatever was declared, so no circle of waits exists; nor on a twin that the provider made: nobody has used it.
     """
     declared = (*(action.depends_on or ()), *action.inputs_from)
-    found = {a for a in declared if a in state.actions and state.actions[a].seq < action.seq}  # so no cycle is declared
+    found = {a for a in declared if a in state.actions and _place(state.actions[a]) < _place(action)}
     if action.depends_on is None:
-        found |= {a for a in action.after if a in state.actions and a != action.action_id}
+        found |= set(action.after)
         found -= {a for a in found if state.actions[a].kind is ActionKind.DUPLICATE}
     if action.of:
         found |= depends_on(state, state.actions[action.of]) if action.of in state.actions else set()
@@ -36,7 +36,6 @@ def dependents(state: RunState, action_id: str) -> tuple[ActionRow, ...]:
     while frontier:
         frontier = {name for name, on in edges.items() if on & frontier and name not in found}
         found |= frontier
-    found.discard(action_id)
     return tuple(a for a in state.forward_actions() if a.action_id in found)
 
 
@@ -53,6 +52,13 @@ def inputs_from(state: RunState, args: Mapping[str, Json]) -> tuple[str, ...]:
         if used & (produced - own):
             found.append(action.action_id)
     return tuple(found)
+
+
+def _place(action: ActionRow) -> tuple[bool, int]:
+    """Where an action stands in time: what was sent or found by the moment of that, then the unsent as planned."""
+    if action.sent_seq is not None:
+        return False, action.sent_seq
+    return not action.ever_sent, action.seq
 
 
 def _telling(values: Iterable[Json]) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,6 +11,7 @@ from amends.backends.mirroring import Mirroring
 from amends.bootstrap.making import archive_of, ledger_of, settings_of
 from amends.bootstrap.policies import Reloaded
 from amends.bootstrap.wiring import Quiet, Wiring, wired
+from amends.core.errors import CorruptLedger
 from amends.core.schedule import microseconds
 from amends.ports.journal import Seal, StoredEvent
 from amends.ports.ledger import Ledger, SqlValue, Table
@@ -91,14 +92,24 @@ class Engine(runtime.Engine):
         return exported(self.kit.journal, archive_of(self.settings.folder), run_id)
 
     def verify(self) -> tuple[str, ...]:
-        """Everything wrong with journal, rows, sealed files and ledger, in words; every byte is read."""
+        """Everything wrong with journal, rows, sealed files and ledger, in words; every byte is read. Damage that ends
+        one of these looks is itself among the answers, and the others go on.
+        """
         journal = self.kit.journal
-        return (
-            *journal.verify(),
-            *differences(journal),
-            *archive_of(self.settings.folder).problems(journal.seals()),
-            *self.ledger.refresh().problems,
+        looks: tuple[Callable[[], Iterable[str]], ...] = (
+            journal.verify,
+            lambda: differences(journal),
+            lambda: archive_of(self.settings.folder).problems(journal.seals()),
+            lambda: self.ledger.refresh().problems,
         )
+        found: list[str] = []
+        for look in looks:
+            try:
+                for problem in look():
+                    found.append(problem)  # noqa: PERF402 — what was found before the damage is kept
+            except CorruptLedger as error:
+                found.append(error.message)
+        return tuple(dict.fromkeys(found))
 
     def permits(self, namespace: str, action: str) -> tuple[str, ...]:
         """The ids of the active permits whose scope can match a policy action; empty: nobody is ever allowed it."""

@@ -107,6 +107,20 @@ def prepare(connection: sqlite3.Connection, database: Path, generation: str) -> 
     return read_meta(connection, "generation")
 
 
+def strange_objects(connection: sqlite3.Connection) -> list[str]:
+    """Tables and indexes that a journal lacks, and whatever somebody else made in its file, in words. A trigger could
+    undo what is committed. Raises `sqlite3.Error`.
+    """
+    names = (statement.split("(")[0].removeprefix("CREATE ").removeprefix("UNIQUE ") for statement in TABLES)
+    ours = {" ".join(name.lower().split()[:2]) for name in names}
+    found = connection.execute("SELECT type || ' ' || name FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+    there = {str(name) for (name,) in found}
+    return [
+        *(f"the database lacks the {name}" for name in sorted(ours - there)),
+        *(f"the database holds a {name}, which is not the journal's" for name in sorted(there - ours)),
+    ]
+
+
 def read_meta(connection: sqlite3.Connection, name: str) -> str:
     """One value of the meta table; empty if it is not there."""
     found = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()

@@ -14,6 +14,7 @@ from amends.backends.sqlite_journal.reader import (
     seals,
     with_lenient_text,
 )
+from amends.backends.sqlite_journal.schema import strange_objects
 from amends.core.errors import CorruptLedger
 from amends.ports.chain import audit
 from amends.ports.journal import Head, StoredEvent, StoredRow
@@ -36,13 +37,14 @@ def _look(connection: sqlite3.Connection, location: str, found: list[str]) -> No
         for (said,) in connection.execute("PRAGMA integrity_check"):
             if said != "ok":
                 found.append(f"the database is damaged: {said}")
+        found += strange_objects(connection)
         heads = {
             stream: Head(head, link, sealed)
             for stream, head, link, sealed in connection.execute("SELECT stream, head, hash, sealed FROM streams")
         }
         told = info(connection, location)
         for problem in audit(_events(connection), heads, _rows(connection), told, seals(connection)):
-            found.append(problem)  # noqa: PERF402 — what was found before the damage is kept
+            found.append(problem)  # one by one: what was found before the damage is kept
     except CorruptLedger as error:
         found.append(error.message)
     except sqlite3.DatabaseError as error:

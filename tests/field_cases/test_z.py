@@ -7,7 +7,7 @@ import pytest
 from amends.runtime.book import Paused
 from amends.runtime.kit import Catalog, Offer
 from amends.spi.capability import Prepared
-from amends.testing.worlds import catalog_of, gate, keyed, prepared, queued
+from amends.testing.worlds import catalog_of, corrector, gate, keyed, prepared, queued, visible
 
 ARGS = {"name": "o-1"}
 
@@ -40,6 +40,32 @@ def test_z_06_a_connection_that_was_swapped_after_the_yes_carries_nothing_out(bu
     assert state.run.status.value == "needs_human"
     assert {item.cause for item in other.escalations()} == {"adapter_unavailable"}
     assert len(world.system.requests) == before
+
+
+def test_z_06_people_are_not_told_at_a_place_of_the_same_name_elsewhere(build):
+    """The correction of what was seen on staging is not posted on production by the same adapter's new section."""
+    world = build(visible(), corrector("shop.correct"))
+    world.run().call("shop.announce", ARGS)
+    world.die()
+    other = world.engine("owner-2", catalog=elsewhere(world, environment="prod"))
+    (state,) = other.recover(wait_seconds=60)
+    assert state.run.status.value == "needs_human"
+    assert world.system.notes == []
+    assert any("note:o-1" in item.in_doubt for item in other.escalations())
+
+
+def test_z_06_a_correction_whose_corrector_means_another_system_by_now_waits_for_a_person(build):
+    """It was registered, and not posted before its process died; the corrector's section has changed since."""
+    world = build(visible(), corrector())
+    run = world.run()
+    run.call("shop.announce", ARGS)
+    world.system.tell("note.correct", "do", "busy", "busy")
+    run.fail("stop", wait_seconds=0)
+    world.die()
+    other = world.engine("owner-2", catalog=elsewhere(world, environment="prod"))
+    (state,) = other.recover(wait_seconds=60)
+    assert state.run.status.value == "needs_human"
+    assert world.system.notes == []
 
 
 def test_z_05_arguments_that_a_caller_changes_while_people_decide_are_not_sent(build):

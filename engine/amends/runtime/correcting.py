@@ -57,10 +57,10 @@ class Corrections:
 
     def _register(self, session: Session, place: str) -> str:
         action_id = self.kit.ids.new()
-        offer = self.kit.catalog.corrector(place)
 
         def decide(state: RunState) -> list[Draft]:
             note = correction.compose(state, place)
+            offer = self.kit.catalog.corrector(place, [state.actions[name] for name in note.covers])
             planned = self._planned(note, offer)
             drafts = [Draft(planned, action_id)]
             if offer is None:

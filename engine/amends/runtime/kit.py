@@ -67,9 +67,22 @@ class Catalog:
         """Every offer, by name."""
         return tuple(self._offers[name] for name in sorted(self._offers))
 
-    def corrector(self, place: str) -> Offer | None:
-        """The corrector that serves a place such as `slack:C012/17.5`."""
-        return self._correctors.get(place.split(":", 1)[0])
+    def corrector(self, place: str, of: Iterable[ActionRow]) -> Offer | None:
+        """The corrector that serves a place such as `slack:C012/17.5`, where signals of these actions were seen.
+
+        None also if one of them was made through the corrector's own adapter when it meant another system: the place
+        of the same name there is not the one that people saw (rule 21).
+        """
+        offer = self._correctors.get(place.split(":", 1)[0])
+        if offer is None:
+            return None
+        now = offer.context
+        moved = any(
+            (action.instance, action.environment) != (now.instance, now.environment)
+            for action in of
+            if action.adapter == now.name
+        )
+        return None if moved else offer
 
     @property
     def schemes(self) -> frozenset[str]:

@@ -55,16 +55,16 @@ class Reopener:
     def _obstacle_gone(self, state: RunState, action: ActionRow) -> str:
         if action.status is not ActionStatus.NEEDS_HUMAN:
             return ""
-        if action.parked_cause is ParkedCause.ADAPTER_UNAVAILABLE and self._served(action):
+        if action.parked_cause is ParkedCause.ADAPTER_UNAVAILABLE and self._served(state, action):
             return "its adapter is back"
         if action.parked_cause in _BY_POLICY and self._judged_by_another_bundle(state, action):
             return "the policy bundle has changed"
         return ""
 
-    def _served(self, action: ActionRow) -> bool:
-        if action.place and self.kit.catalog.corrector(action.place) is None:
-            return False
-        return bool(action.place) or self.kit.catalog.usable(action)
+    def _served(self, state: RunState, action: ActionRow) -> bool:
+        if action.adapter:
+            return self.kit.catalog.usable(action)
+        return self.kit.catalog.corrector(action.place, [state.actions[name] for name in action.covers]) is not None
 
     def _judged_by_another_bundle(self, state: RunState, action: ActionRow) -> bool:
         undos = [undo.decided for undo in state.undos_of(action.action_id) if undo.decided is not None]

@@ -18,9 +18,10 @@ Gap: TypeAlias = Literal[
     "verify",  # the separate read after an undo
     "correction",  # telling people
 ]
+Point: TypeAlias = Milestone | Literal["after_last_check"]  # the kit's own: the last check has passed, no byte has left
 GAPS: tuple[Gap, ...] = ("pre-send", "in-call", "pre-outcome", "freeze", "undo", "verify", "correction")
 
-_FORWARD: dict[Milestone, Gap] = {
+_FORWARD: dict[Point, Gap] = {
     "before_intent": "intent",
     "after_intent": "pre-send",
     "before_call": "pre-send",
@@ -28,7 +29,7 @@ _FORWARD: dict[Milestone, Gap] = {
     "before_outcome": "pre-outcome",
     "after_outcome": "between",
 }
-_RECOVERY: dict[Milestone, Gap] = {
+_RECOVERY: dict[Point, Gap] = {
     "after_freeze": "freeze",
     "before_undo": "undo",
     "after_undo": "undo",
@@ -46,10 +47,10 @@ class GapTracker:
 
     def __init__(self) -> None:
         self._gap: Gap = "between"
-        self._last: Milestone | None = None
+        self._last: Point | None = None
         self._released = False
 
-    def hear(self, milestone: Milestone) -> Gap:
+    def hear(self, milestone: Point) -> Gap:
         """Take an announcement; answers where the process is now."""
         self._last, self._released = milestone, False
         self._gap = self._next(milestone)
@@ -66,7 +67,7 @@ class GapTracker:
             return "in-call"
         return self._gap
 
-    def _next(self, milestone: Milestone) -> Gap:
+    def _next(self, milestone: Point) -> Gap:
         if milestone in _RECOVERY:
             return _RECOVERY[milestone]
         if milestone == "after_plan":

@@ -1,4 +1,6 @@
-"""The killer: outside every child, it hears where each is, lets it go on, and sends SIGKILL where its plan says."""
+"""The killer: outside every child, it hears where each is, lets it go on, and sends SIGKILL or SIGSTOP where its plan
+says.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,32 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from amends.ports.services import Milestone
-from amends.testing.crash.gaps import Gap, GapTracker
+from amends.testing.crash.gaps import Gap, GapTracker, Point
 
 _WAIT_SECONDS = 30.0
+
+
+class Tally:
+    """Counts announcements over several children, so that one plan has one victim among them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._number = 0
+
+    def add(self) -> int:
+        """One more; answers the how manieth it was."""
+        with self._lock:
+            self._number += 1
+            return self._number
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +43,22 @@ class KillPlan:
 
     Alone: the child is killed where it stands. With `delay_seconds`: it goes on, and on, and is killed that much later,
     at whatever it does then, if it still lives. With `in_flight`: it goes on and is killed once that answers True.
+    With `freeze`: it is stopped where it stands, until its `thaw` is set. With `among`: counted over all who share it.
     """
 
-    gap: Gap
-    milestone: Milestone
+    gap: Gap | Literal["any"]
+    milestone: Point
     nth: int = 1
     run: str = ""
     delay_seconds: float = 0.0
     in_flight: Callable[[], bool] | None = None
+    freeze: bool = False
+    among: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A child that was killed: where it was, told from its own announcements."""
+    """A child that was killed or frozen: where it was, told from its own announcements."""
 
     name: str
     pid: int
@@ -51,15 +70,19 @@ class Death:
 
 @dataclass
 class Child:
-    """One process on the line. `ended` is set when it is gone, killed or not."""
+    """One process on the line. `ended` is set when it is gone, killed or not; `hit` when its plan was carried out."""
 
     name: str
     plan: KillPlan | None = None
     pid: int = 0
     death: Death | None = None
+    frozen: Death | None = None
     said: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     stop: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
+    hit: threading.Event = field(default_factory=threading.Event)
+    thaw: threading.Event = field(default_factory=threading.Event)
+    heard: list[str] = field(default_factory=list[str])  # every milestone, in order
     milestones: Counter[str] = field(default_factory=Counter[str])
 
     def aim(self, plan: KillPlan | None) -> None:
@@ -153,7 +176,9 @@ class _Watch:
             if said["word"] == "milestone":
                 self._hear(said)
                 if self._due(said["milestone"]) and not self._timed():
-                    return self._kill()
+                    if self._child.plan is None or not self._child.plan.freeze:
+                        return self._kill()
+                    self._freeze()
             else:
                 self._note(said)
             if not self._answer("q" if said["word"] == "idle" and self._child.stop.is_set() else "g"):
@@ -199,14 +224,17 @@ class _Watch:
 
     def _hear(self, said: dict[str, Any]) -> None:
         self._milestone, self._run_id = said["milestone"], said["run_id"]
+        self._child.heard.append(self._milestone)
         self._tracker.hear(said["milestone"])
 
     def _due(self, milestone: str) -> bool:
         plan = self._child.plan
-        if plan is None or milestone != plan.milestone or self._tracker.gap != plan.gap:
+        if plan is None or milestone != plan.milestone or plan.gap not in {"any", self._tracker.gap}:
             return False
         if plan.run and self._run != plan.run:
             return False
+        if plan.among is not None:
+            return plan.among.add() == plan.nth
         self._child.milestones[milestone] += 1
         return self._child.milestones[milestone] == plan.nth
 
@@ -224,10 +252,25 @@ class _Watch:
                 self._hear(said)
         self._buried("held" if plan is None or plan.in_flight is None else "in flight")
 
+    def _freeze(self) -> None:
+        """Stop the child, see that it stands, and let it go on once somebody thaws it."""
+        os.kill(self._child.pid, signal.SIGSTOP)
+        until = time.monotonic() + _WAIT_SECONDS
+        while not _stopped(self._child.pid):
+            if time.monotonic() > until:
+                raise TimeoutError(f"`{self._child.name}` was sent SIGSTOP and did not stop")
+        self._child.frozen = self._where("frozen")
+        self._child.hit.set()
+        self._child.thaw.wait()
+        os.kill(self._child.pid, signal.SIGCONT)
+
     def _buried(self, how: str) -> None:
-        self._child.death = Death(
-            self._child.name, self._child.pid, self._tracker.gap, self._milestone, how, self._run_id
-        )
+        self._child.death = self._where(how)
+        self._child.hit.set()
+
+    def _where(self, how: str) -> Death:
+        child = self._child
+        return Death(child.name, child.pid, self._tracker.gap, self._milestone, how, self._run_id)
 
     def _answer(self, word: str) -> bool:
         self._tracker.release()
@@ -236,3 +279,8 @@ class _Watch:
         except OSError:
             return False
         return True
+
+
+def _stopped(pid: int) -> bool:
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return told.stdout.strip().startswith("T")

@@ -9,7 +9,7 @@ import socket
 import threading
 
 from amends.core.canonical import Json
-from amends.ports.services import Milestone
+from amends.testing.crash.gaps import Point
 
 
 class Line:
@@ -25,7 +25,7 @@ class Line:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.say("hello", name=name, pid=os.getpid())
 
-    def reached(self, milestone: Milestone, run_id: str, action_id: str) -> None:
+    def reached(self, milestone: Point, run_id: str, action_id: str) -> None:
         """Announce a milestone and wait."""
         self.say("milestone", milestone=milestone, run_id=run_id, action_id=action_id)
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,6 +31,8 @@ class Stage:
         self.project = write_project(
             folder / "project", partner=self.partner.url, slack=self.slack.url, lease_seconds=lease_seconds
         )
+        self._folder = folder
+        self._forking = threading.Lock()
         self.killer = self._ends.enter_context(Killer())
         self.log = folder / "children.log"
         self._zygote = self._zygote_in(self.log)
@@ -45,30 +48,39 @@ class Stage:
                 env={**os.environ, **ENVIRONMENT},
             )
 
-    def agent(self, errands: Sequence[Errand], plan: KillPlan | None = None) -> Child:
-        """A run loop over these errands, killed where the plan says."""
-        return self._start("agent", plan, errands=list(errands))
+    def another_project(self, name: str, *, lease_seconds: float) -> Path:
+        """A project of its own, with its own journal, on the same systems."""
+        where = self._folder / name
+        return write_project(where, partner=self.partner.url, slack=self.slack.url, lease_seconds=lease_seconds)
 
-    def rescuer(self, plan: KillPlan | None = None) -> Child:
+    def agent(self, errands: Sequence[Errand], plan: KillPlan | None = None, project: Path | None = None) -> Child:
+        """A run loop over these errands, killed or frozen where the plan says."""
+        sleeper = plan is not None and plan.freeze
+        return self._start("agent", plan, project, errands=list(errands), may_be_refused=sleeper)
+
+    def rescuer(self, plan: KillPlan | None = None, project: Path | None = None) -> Child:
         """A process that recovers what it finds until it is told to stop."""
-        return self._start("rescuer", plan)
+        return self._start("rescuer", plan, project)
 
     def rescue_once(self, wait_seconds: float) -> Child:
         """A process that sweeps once over everything."""
-        return self._start("rescue_once", None, wait_seconds=wait_seconds)
+        return self._start("rescue_once", None, None, wait_seconds=wait_seconds)
 
     def naive(self, errands: Sequence[Errand], plan: KillPlan | None = None) -> Child:
         """The control: the same orders without a ledger."""
-        return self._start("naive", plan, base_url=self.partner.url, errands=list(errands))
+        return self._start("naive", plan, None, base_url=self.partner.url, errands=list(errands))
 
-    def _start(self, role: str, plan: KillPlan | None, **more: Any) -> Child:
-        child = self.killer.expect(f"{role}-{len(self.killer.children) + 1}", plan)
-        errand = {"role": role, "name": child.name, "project": str(self.project), "port": self.killer.port, **more}
+    def _start(self, role: str, plan: KillPlan | None, project: Path | None, **more: Any) -> Child:
         if self._zygote.stdin is None or self._zygote.stdout is None:
             raise RuntimeError("the zygote has no pipes")
-        self._zygote.stdin.write(json.dumps(errand) + "\n")
-        self._zygote.stdin.flush()
-        self._zygote.stdout.readline()
+        with self._forking:
+            child = self.killer.expect(f"{role}-{len(self.killer.children) + 1}", plan)
+            errand: dict[str, Any] = {"role": role, "name": child.name, "port": self.killer.port, **more}
+            errand["project"] = str(project or self.project)
+            errand["last_checks"] = plan is not None and plan.milestone == "after_last_check"
+            self._zygote.stdin.write(json.dumps(errand) + "\n")
+            self._zygote.stdin.flush()
+            self._zygote.stdout.readline()
         return self.killer.met(child)
 
     def __enter__(self) -> Self:
@@ -79,6 +91,7 @@ class Stage:
     ) -> None:
         for child in self.killer.children.values():
             child.stop.set()
+            child.thaw.set()
         for child in self.killer.children.values():
             child.ended.wait(30)
         self._zygote.communicate(timeout=30)

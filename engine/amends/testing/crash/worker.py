@@ -12,20 +12,23 @@ import json
 import os
 import sys
 import urllib.request
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from amends import bootstrap
 from amends.core.canonical import Json
-from amends.core.errors import Conflict
+from amends.core.errors import AmendsError, Conflict
 from amends.core.status import ActionStatus
 from amends.ports.services import Milestone
+from amends.spi import Call, Receipt
 from amends.testing.crash.line import Line
 from amends.testing.crash.project import ENVIRONMENT, PARTNER_TOKEN
 
-Ending: TypeAlias = Literal["commit", "fail", "leave"]
-Errand: TypeAlias = tuple[str, int, Ending]  # order, which attempt at it, how the agent ends the run (`leave`: open)
+Ending: TypeAlias = Literal["commit", "fail", "leave", "release"]  # `leave`: open; `release`: with an outbox
+Errand: TypeAlias = tuple[str, int, Ending]  # order, which attempt at it, how the agent ends the run
 _SWEEP_SECONDS = 0.4
 
 
@@ -40,21 +43,52 @@ def calls_of(order: str) -> tuple[tuple[str, dict[str, Json]], ...]:
     )
 
 
-def agent(project: Path, errands: Iterable[Errand], line: Line) -> None:
-    """One run per errand. A conflict (an earlier run still holds the order) is reported, and the loop goes on."""
+def agent(
+    project: Path, errands: Iterable[Errand], line: Line, *, may_be_refused: bool = False, last_checks: bool = False
+) -> None:
+    """One run per errand. A conflict (an earlier run still holds the order) is reported, and the loop goes on. So does
+    it where one who slept `may_be_refused`, as the run is another's by now. `last_checks` are announced on request: a
+    child that is to be killed in its call must not stop before it.
+    """
     engine = bootstrap.Engine.open(project, progress=line, mirror=False)
+    if last_checks:
+        _announce_last_checks(engine, line)
     try:
         for order, attempt, ending in errands:
             line.say("run", name=f"{order}#{attempt}")
-            line.say("ran", order=order, attempt=attempt, **_run(engine, order, attempt, ending))
+            try:
+                line.say("ran", order=order, attempt=attempt, **_run(engine, order, attempt, ending))
+            except AmendsError as error:
+                if not may_be_refused:
+                    raise
+                line.say("refused", order=order, error=type(error).__name__, message=error.message)
     finally:
         engine.close()
+
+
+def _announce_last_checks(engine: bootstrap.Engine, line: Line) -> None:
+    """A point the engine cannot announce: an adapter has asked for the last time whether to send, and was told yes."""
+    for offer in engine.kit.catalog.all():
+        object.__setattr__(offer.capability, "do", partial(_checked, line, offer.capability.do))
+        object.__setattr__(offer.capability, "undo", partial(_checked, line, offer.capability.undo))
+
+
+def _checked(line: Line, send: Callable[[Call], Receipt], call: Call) -> Receipt:
+    def wanted() -> bool:
+        if not call.still_wanted():
+            return False
+        line.reached("after_last_check", "", call.marker)
+        return True
+
+    return send(replace(call, still_wanted=wanted))
 
 
 def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending) -> dict[str, Json]:
     run = engine.run(workflow="orders", run_key=f"{order}#{attempt}", agent="bot")
     try:
         done = [run.call(name, args).status is ActionStatus.SUCCEEDED for name, args in calls_of(order)]
+        if ending == "release":
+            run.call("partner.announce", {"order": order, "message": "it is on its way"})
     except Conflict as conflict:
         run.fail(f"the order is taken: {conflict.message}", wait_seconds=10)
         return {"run_id": run.run_id, "status": "conflict"}
@@ -67,9 +101,11 @@ def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending) -> 
     return {"run_id": run.run_id, "status": outcome.status.value}
 
 
-def rescuer(project: Path, line: Line) -> None:
+def rescuer(project: Path, line: Line, *, last_checks: bool = False) -> None:
     """Sweep until told to end: take over what the dead left, and drive it to rest."""
     engine = bootstrap.Engine.open(project, progress=line, mirror=False)
+    if last_checks:
+        _announce_last_checks(engine, line)
     try:
         while line.say("idle") not in {"q", ""}:
             states = engine.recover(wait_seconds=_SWEEP_SECONDS)

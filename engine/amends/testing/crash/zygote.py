@@ -57,9 +57,10 @@ def do(errand: dict[str, Any]) -> None:
     project = Path(errand["project"])
     match errand["role"]:
         case "agent":
-            worker.agent(project, errand["errands"], line)
+            told = {name: errand[name] for name in ("may_be_refused", "last_checks")}
+            worker.agent(project, errand["errands"], line, **told)
         case "rescuer":
-            worker.rescuer(project, line)
+            worker.rescuer(project, line, last_checks=errand["last_checks"])
         case "rescue_once":
             worker.rescue_once(project, line, errand["wait_seconds"])
         case _:

@@ -43,6 +43,7 @@ SAME = [
     pytest.param(-(2**60), str(-(2**60)), id="negative integer beyond 2**53 is text"),
     pytest.param(Decimal("1.10"), "1.1", id="decimal is text without trailing zeros"),
     pytest.param(Decimal("1E+3"), "1000", id="decimal is never in exponent form"),
+    pytest.param(Decimal("1E-9"), "0.000000001", id="small decimal is not in exponent form either"),
     pytest.param(Decimal("-0.00"), "0", id="decimal minus zero is zero"),
     pytest.param(Outcome.FAILED, "failed", id="enum is its value"),
     pytest.param(UUID(int=7), "00000000-0000-0000-0000-000000000007", id="uuid is text"),
@@ -168,6 +169,13 @@ def test_a_subclass_of_int_or_text_is_its_plain_value():
 def test_a_mapping_is_typed_as_one():
     """`normalise_map` is `normalise` of a mapping."""
     assert normalise_map({"b": 1.0, "a": (NFD,)}) == {"b": 1, "a": [NFC]}
+    assert normalise_map({"a": nested(MAX_DEPTH - 1)})["a"] == nested(MAX_DEPTH - 1)
+    with pytest.raises(InvalidInput, match="nests deeper"):
+        normalise_map({"a": nested(MAX_DEPTH)})
+    for path, at in ((None, "$.a"), ("args", "args.a")):
+        with pytest.raises(InvalidInput) as caught:
+            normalise_map({"a": b""}, *([path] if path else []))
+        assert caught.value.data == {"path": at}
 
 
 @given(formed)

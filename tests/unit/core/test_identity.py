@@ -72,7 +72,8 @@ def test_a_consequential_call_without_identity_needs_a_label_and_a_read_does_not
     """Rule 5: refused, with the remedy in the hint."""
     with pytest.raises(Unidentified) as caught:
         slot(NAMELESS, text="hi")
-    assert "label" in caught.value.hint
+    assert caught.value.hint == "pass label='…' naming what this call is for; the same label is the same call"
+    assert caught.value.data == {"capability": "jira.comment"}
     assert slot(NAMELESS, "greeting", text="hi") == slot(NAMELESS, "greeting", text="hello")
     reading = reversible(
         "jira.read",
@@ -88,6 +89,16 @@ def test_a_long_identity_is_digested_and_stays_distinct():
     assert one != other
     assert max(len(one), len(other)) <= 200
     assert "a1:" in one
+    room = 200 - len(slot(ONE, repo=""))
+    assert slot(ONE, repo="w" * room) == slot(ONE, repo="").replace('""', f'"{"w" * room}"')
+    assert "a1:" in slot(ONE, repo="w" * (room + 1))
+
+
+def test_no_label_and_no_ladder_are_the_empty_ones():
+    """A key or slot computed with less words is the same one."""
+    assert slot_of(ONE, "main", "staging", {"repo": "web"}) == slot(ONE, "", repo="web")
+    intent = ("run-1", ActionKind.DO, "slot", 1)
+    assert idempotency_key(*intent) == idempotency_key(*intent, "", "")
 
 
 @pytest.mark.parametrize(
@@ -160,6 +171,7 @@ def test_a_template_is_filled_from_values():
     assert render("branch:{repo}/{name}", {"repo": "web", "name": "a/b"}) == "branch:web/a/b"
     assert render("/v1/{name}", {"name": "a/b c"}, escape=True) == "/v1/a%2Fb%20c"
     assert render("item:{n}", {"n": 0}) == "item:0"
+    assert render("{{fixed}}:{n}/{m}", {"n": 1, "m": 2}) == "{fixed}:1/2"
     assert render("fixed", {}) == "fixed"
 
 
@@ -169,3 +181,4 @@ def test_a_template_without_its_value_is_refused(value):
     with pytest.raises(InvalidInput, match="`name`") as caught:
         render("branch:{name}", {"name": value})
     assert caught.value.data == {"field": "name"}
+    assert caught.value.hint == "pass it"

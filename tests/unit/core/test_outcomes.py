@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from amends.core.status import ActionStatus, Outcome
 from amends.testing.contracts import reversible
 from amends.testing.run_builder import RunBuilder
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "outcomes.txt"
 SECOND = 1_000_000
 TIMEOUT_S = 30  # of the calls below: the deadline is so long after the intent
 FINAL_AFTER_S = 10  # absence is final so long after the deadline
@@ -103,6 +105,36 @@ def test_each_way_a_call_ends_is_classified(body, outcome, strength, resendable)
     assert (body.outcome, body.evidence.strength) == (outcome, strength)
     assert body.error is not None
     assert body.error.resendable is resendable
+
+
+def test_what_is_recorded_of_each_way_is_what_was_agreed():
+    """Codes, strengths and texts stand in ledgers and in queries: whoever changes one reads the difference."""
+    holder = RunBuilder(run_id="run-0").planned("a").intent().succeeded(reference="ref-9", effect={"id": "y"})
+    absent, parts = unknown().later(100), unknown(contract(parts=("row", "event"), partial_inverse=True))
+    contradicted = unknown().later(100).probed("absent")
+    heard = unknown().late(late(Outcome.SUCCEEDED))
+    again = outcomes.refused(at_us=1, code="x", detail="d", again=True, retry_after_seconds=3)
+    bodies = {
+        "answered": answer(reversible(parts=("row",)), parts=("row",)),
+        "answered in doubt": answer(reversible(confirm="probe")),
+        "accepted": outcomes.accepted(at_us=1, operation="op-1", effect={"id": "x"}, reference="r"),
+        "not sent": outcomes.not_sent(at_us=1, code="connection_refused", detail="d"),
+        "refused": again,
+        "failed before": outcomes.failed_before(at_us=1, code="prepare_failed", detail="d"),
+        "lost": outcomes.lost(at_us=1, code="timeout", detail="d"),
+        "owner lost": outcomes.owner_lost(at_us=1, detail="d"),
+        "adopted": outcomes.adopted(holder.action("a").model_copy(update={"after_image": {"on": True}}), at_us=5),
+        "seen": look(unknown(), "many", effect={"id": "x"}, state={"on": True}, reference="r"),
+        "seen in parts": look(parts, parts=("row",)),
+        "absent": look(absent, "absent", detail="not in the list"),
+        "contradicted": look(contradicted),
+        "heard of late": outcomes.folded_late(heard.action("a"), at_us=1),
+        "a person": outcomes.said_by_person(happened=True, at_us=1, by="Maya Lind", evidence="saw it", reference="r"),
+        "a person, shortly": outcomes.said_by_person(happened=False, at_us=1, by="Maya Lind", evidence="looked"),
+        "to a stale owner": outcomes.late(answer(reversible())),
+    }
+    lines = [f"{name}: {body.model_dump_json(exclude={'kind'})}" for name, body in bodies.items()]
+    assert "\n".join(lines) + "\n" == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_an_accepted_call_keeps_its_operation():

@@ -90,6 +90,7 @@ def test_a_secret_that_begins_another_leaves_no_rest(order):
 def test_very_short_secrets_are_not_hunted():
     """Masking `on` everywhere would destroy the record and tell more than it hides."""
     assert redact_text("switch it on", ["on"]) == "switch it on"
+    assert redact_text("five5 sixsix", ["five5", "sixsix"]) == f"five5 {MASK}"
 
 
 @pytest.mark.parametrize(
@@ -101,6 +102,7 @@ def test_values_under_a_secrets_name_are_masked(name):
     assert redact({name: ["plain", {"value": "plain"}]}) == {name: [MASK, {"value": MASK}]}
     assert redact({name: "env:JIRA_TOKEN"}) == {name: "env:JIRA_TOKEN"}
     assert redact({name: ""}) == {name: ""}
+    assert redact({"given": {name: "plain", "other": "plain"}}) == {"given": {name: MASK, "other": "plain"}}
 
 
 @pytest.mark.parametrize("name", ["tokens_used", "idempotency_key", "author", "secretary", "key"])

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amends.core.contract import Alternative, Keying, Limits, ProbeRule, Retry
+from amends.core.events import RecoveryDecided
 from amends.core.outcomes import absence_final_at_us
 from amends.core.schedule import (
     flight_over_at_us,
@@ -173,6 +174,30 @@ def test_the_settle_time_counts_from_the_answer_or_from_the_deadline():
     unsent = undoing(settle_seconds=5.0)
     row = unsent.action()
     assert settle_over_at_us(unsent.action("a"), row) == row.updated_us + 5 * SECOND
+    in_flight = unsent.intent().later(1).action()
+    assert settle_over_at_us(unsent.action("a"), in_flight) == in_flight.deadline_us + 5 * SECOND
+
+
+def test_an_answer_that_is_no_proof_settles_from_when_it_came():
+    """The provider had finished with the call; whether it did something is what the look asks."""
+    contract = reversible(confirm="probe", compensation=(Alternative(name="cancel", retry=Retry(settle_seconds=5.0)),))
+    run = RunBuilder().planned("a", contract).intent().lost().compensating().intent().later(1).succeeded()
+    assert run.action().evidence[-1].code == "answer_is_no_proof"
+    assert settle_over_at_us(run.action("a"), run.action()) == run.now_us + 5 * SECOND
+
+
+def test_pauses_count_from_the_answer_and_not_from_what_was_noted_later():
+    """A note about an action does not postpone what is due."""
+    run = undoing(backoff_seconds=2.0)
+    undo = run.action().action_id
+    run.intent().not_sent()
+    answered_us = run.now_us
+    run.later(1).record(RecoveryDecided(decision="wait", reason="undo_retry"))
+    assert run.action(undo).updated_us > answered_us
+    assert undo_retry_us(run.action("a"), run.action(undo)) == answered_us + 2 * SECOND
+    run = RunBuilder().planned("a").intent().not_sent()
+    run.later(1).record(RecoveryDecided(decision="wait", reason="send_again_later"))
+    assert resend_us(run.action("a")) == answered_us + 1 * SECOND
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real coverage sim model lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real coverage sim model crash lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's ru
 
 model: setup ## go through every world of a small configuration; MODEL=small takes a minute
 	@$(BIN)/python -m amends.testing.simulation --model $(MODEL)
+
+crash: setup ## kill and freeze real processes at every point, recover, count at the systems; ARGS=--short takes a minute
+	@$(BIN)/python -m amends.testing.crash.matrix $(ARGS)
 
 lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check

@@ -124,6 +124,10 @@ def test_looks_that_cannot_tell_are_spaced_like_the_schedule():
         steps.append((next_look_us(run.action("a")) - run.now_us) / SECOND)
     assert steps == [1.0, 3.0]
     assert next_look_us(run.probed("inconclusive", "before_undo").action("a")) is None
+    for schedule, pause in (((0.0, 0.5), 0.5), ((3.0, 1.0), 0.0)):
+        rule = ProbeRule(strength="id", schedule_seconds=schedule)
+        run = RunBuilder().planned("a", reversible(probe=rule)).intent().succeeded().probed("inconclusive")
+        assert (next_look_us(run.action("a")) - run.now_us) / SECOND == pause
 
 
 def test_a_provider_that_asks_for_patience_gets_it_up_to_the_deadline():

@@ -121,7 +121,9 @@ def test_a_removed_log_loses_nothing(child, opened):
 
 
 def test_a_replaced_file_is_another_journal(opened, commit, folder, tmp_path):
-    """A backup put in its place while in use is refused: heads computed from one do not fit the other."""
+    """A backup put in its place while in use is refused: heads computed from one do not fit the other. Afterwards it is
+    taken only from somebody who says so.
+    """
     journal = opened()
     journal.commit(commit())
     journal.backup(str(tmp_path / "copy"))
@@ -132,6 +134,10 @@ def test_a_replaced_file_is_another_journal(opened, commit, folder, tmp_path):
         journal.commit(commit(after=1))
     assert caught.value.hint
     journal.close()
+    with pytest.raises(CorruptLedger, match="another journal") as caught:
+        opened()
+    assert "journal.lock" in caught.value.hint
+    (folder / "journal.lock").unlink()
     assert isinstance(opened().commit(commit(after=1)), Committed)
 
 

@@ -13,7 +13,7 @@ from amends.backends.sqlite_journal.copy import copy_to
 from amends.backends.sqlite_journal.lock import WriteLock
 from amends.backends.sqlite_journal.migrate import migrate
 from amends.backends.sqlite_journal.reader import Reader
-from amends.backends.sqlite_journal.schema import in_our_words, prepare, writer_connection
+from amends.backends.sqlite_journal.schema import demand_extent, demand_file, in_our_words, prepare, writer_connection
 from amends.backends.sqlite_journal.verify import problems
 from amends.backends.sqlite_journal.writer import Writer
 from amends.core.errors import CallerError
@@ -69,9 +69,11 @@ class SqliteJournal:
             if not lock.acquire_within(busy_timeout_seconds):
                 raise lock.busy(busy_timeout_seconds)
             try:
+                demand_file(database, lock.remembered())
                 connection = writer_connection(database, create=True)
                 try:
                     generation = prepare(connection, database, ids.new())
+                    demand_extent(connection, database, generation, lock.remembered())
                     _sync_folder(database.parent)
                 except BaseException:
                     connection.close()

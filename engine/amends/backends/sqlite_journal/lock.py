@@ -2,6 +2,9 @@
 
 SQLite's own busy polling lets a writer starve for half a second under load; the kernel's queue does not. The file
 is never the database: closing a second descriptor of the database would drop SQLite's locks.
+
+It also remembers how far the journal had come. SQLite takes a log that is missing or damaged for one that never was,
+so acknowledged events would be gone without a word.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from amends.core.errors import JournalBusy
 from amends.ports.services import Clock
 
 _NOTE_BYTES = 64
+_EXTENT_BYTES = 64
 _POLL_SECONDS = 0.01
 
 
@@ -53,6 +57,20 @@ class WriteLock:
     def release(self) -> None:
         """Let the next one in."""
         fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def remember(self, generation: str, max_seq: int) -> None:
+        """Note how far the journal has come, once that is durable. Only under the lock."""
+        note = f"{generation} {max_seq}\n".ljust(_EXTENT_BYTES)
+        with suppress(OSError):  # an older note is still true
+            os.pwrite(self._fd, note.encode(), _NOTE_BYTES)
+
+    def remembered(self) -> tuple[str, int]:
+        """The generation of the journal that was here, and how far it had come at least; empty and 0 if unknown."""
+        try:
+            generation, max_seq = os.pread(self._fd, _EXTENT_BYTES, _NOTE_BYTES).split()
+            return generation.decode(), int(max_seq)
+        except (OSError, ValueError):
+            return "", 0
 
     def busy(self, waited_seconds: float) -> JournalBusy:
         """The error that names the present holder."""

@@ -20,6 +20,7 @@ from amends.ports.journal import EVENT_COLUMNS, GENESIS_HASH, Seal
 
 READER_BUSY_SECONDS = 5.0
 WRITER_BUSY_SECONDS = 2.0  # only a program that ignores the write lock can make the writer wait inside SQLite
+SMALLEST_BYTES = 512  # SQLite takes a file that is shorter than any page for an empty database
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 
 _INTEGERS = frozenset({"ts_us", "run_seq", "generation", "attempt", "epoch"})
@@ -125,6 +126,40 @@ def read_meta(connection: sqlite3.Connection, name: str) -> str:
     """One value of the meta table; empty if it is not there."""
     found = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return str(found[0]) if found else ""
+
+
+def max_seq_of(connection: sqlite3.Connection) -> int:
+    """The greatest `seq` ever given; 0 if that is lost. Raises `sqlite3.Error`."""
+    found = connection.execute("SELECT max_seq FROM totals").fetchone()
+    return found[0] if found and type(found[0]) is int else 0
+
+
+def demand_file(database: Path, remembered: tuple[str, int]) -> None:
+    """Raise `CorruptLedger` if a journal that was here is gone or empty: it must not be taken for a new one."""
+    if remembered[1] and not (database.exists() and database.stat().st_size >= SMALLEST_BYTES):
+        raise _lost(database, remembered[1], "its file is gone or empty")
+
+
+def demand_extent(connection: sqlite3.Connection, database: Path, generation: str, remembered: tuple[str, int]) -> None:
+    """Raise `CorruptLedger` if this is another journal than the one that was here, or has not come as far."""
+    was, max_seq = remembered
+    if max_seq and generation != was:
+        raise _lost(database, max_seq, "another journal is in its place")
+    try:
+        found = max_seq_of(connection)
+    except sqlite3.DatabaseError:
+        return  # so that `verify` can say all that is damaged; no commit gets past it
+    if found < max_seq:
+        raise _lost(database, max_seq, f"it ends at seq {found}")
+
+
+def _lost(database: Path, remembered: int, found: str) -> CorruptLedger:
+    return CorruptLedger(
+        f"journal `{database}` has lost events: it had come to seq {remembered}, and {found}",
+        hint=f"put the file and its `{database.name}-wal` back as they were, or restore a backup into an empty folder; "
+        "removing `journal.lock` accepts the loss, and calls that were sent may then be sent again",
+        location=str(database),
+    )
 
 
 def wrong_format(database: Path, found: str, wanted: int) -> ConfigError:

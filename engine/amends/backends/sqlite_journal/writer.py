@@ -16,7 +16,14 @@ from pathlib import Path
 
 from amends.backends.sqlite_journal.append import Result, append_all
 from amends.backends.sqlite_journal.lock import WriteLock
-from amends.backends.sqlite_journal.schema import data_is_at_fault, in_our_words, read_meta, writer_connection
+from amends.backends.sqlite_journal.schema import (
+    data_is_at_fault,
+    demand_extent,
+    in_our_words,
+    max_seq_of,
+    read_meta,
+    writer_connection,
+)
 from amends.core.errors import CallerError, InternalError, JournalUnavailable
 from amends.ports.journal import Commit, CommitAnswer, Trim
 
@@ -162,7 +169,11 @@ class Writer:
 
     def _results(self, commands: Sequence[Commit | Trim]) -> list[Result]:
         try:
-            return append_all(self._opened(), commands)
+            connection = self._opened()
+            answers = append_all(connection, commands)
+            with suppress(sqlite3.Error):  # it is durable, whatever comes now
+                self._lock.remember(self._generation, max_seq_of(connection))
+            return answers
         except Exception as error:  # noqa: BLE001 — whatever it is, each caller hears of it and nothing is half stored
             if data_is_at_fault(error) and len(commands) > 1:
                 return [result for command in commands for result in self._results([command])]
@@ -189,6 +200,7 @@ class Writer:
                     f"journal `{self._database}` was replaced by another one while in use",
                     hint="stop every engine that uses it, then start anew",
                 )
+            demand_extent(connection, self._database, found, self._lock.remembered())
         except BaseException:
             connection.close()
             raise

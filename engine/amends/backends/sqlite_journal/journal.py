@@ -81,7 +81,7 @@ class SqliteJournal:
             finally:
                 lock.release()
             return cls(database, lock, Writer(database, lock, connection, generation, busy_timeout_seconds), ids)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             lock.close()
             raise in_our_words(error, database) from error
         except BaseException:

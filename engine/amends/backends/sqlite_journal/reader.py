@@ -40,7 +40,11 @@ class Reader:
             except BaseException:
                 connection.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
+        except (
+            sqlite3.Error,
+            OSError,
+            UnicodeDecodeError,
+        ) as error:  # the last: SQLite's own words, of a ruined schema
             raise in_our_words(error, self._database) from error
         self._give_back(file, connection)
         return answer

@@ -198,7 +198,7 @@ def data_is_at_fault(error: Exception) -> bool:
         return isinstance(
             error, sqlite3.IntegrityError | sqlite3.DataError | sqlite3.InterfaceError | sqlite3.ProgrammingError
         )
-    return not isinstance(error, OSError | AmendsError)
+    return not isinstance(error, OSError | AmendsError | UnicodeDecodeError)
 
 
 def in_our_words(error: Exception, database: Path) -> AmendsError:
@@ -214,7 +214,11 @@ def in_our_words(error: Exception, database: Path) -> AmendsError:
             f"another program holds the database of journal `{database}`",
             hint="close it: only Amends may open this file",
         )
-    if primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB} or "decode to UTF-8" in said:
+    if (
+        primary in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+        or isinstance(error, UnicodeDecodeError)
+        or "decode to UTF-8" in said
+    ):
         return CorruptLedger(
             f"journal `{database}` is damaged: {said}",
             hint="run `amends ledger verify`, then restore a backup",

@@ -47,7 +47,7 @@ def _look(connection: sqlite3.Connection, location: str, found: list[str]) -> No
             found.append(problem)  # one by one: what was found before the damage is kept
     except CorruptLedger as error:
         found.append(error.message)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         found.append(f"the database cannot be read to its end: {error}")
 
 

@@ -80,6 +80,26 @@ def test_where_absence_can_be_final_one_look_comes_after_it():
     assert looks(run) == [0.0, 1.0, 4.0, 15.0, final + 0.001]
 
 
+def test_an_owners_proven_death_makes_absence_final_sooner():
+    """The look that proves something comes sooner with it."""
+    run = lost(strength="id", absent_final_after_seconds=10.0).probed("inconclusive").later(4).probed("inconclusive")
+    run.claimed(dead_since_us=run.action("a").attempt_us)
+    assert due_in(run, next_probe_us(run.action("a"), run.state.run.dead_since_us)) == 10.001
+
+
+def test_a_new_question_begins_its_schedule_anew():
+    """What was seen of the former attempt says nothing about this one; looked at in the same moment or not."""
+    run = lost(strength="id", absent_final_after_seconds=10.0).later(100).probed("absent").intent().lost()
+    assert run.action("a").probed_us == run.action("a").unknown_since_us
+    assert due_in(run, next_probe_us(run.action("a"), None)) == 0.0
+
+
+def test_an_undo_is_looked_at_from_its_answer_on():
+    """Also one that said OK: nothing about it is unknown since any moment (rule 18)."""
+    run = undoing().later(5).intent().later(1).succeeded()
+    assert next_probe_us(run.action(), None) == run.action().outcome_us == run.now_us
+
+
 def test_nobody_looks_where_looking_is_no_evidence():
     """No probe, or a search for something without key or marker."""
     blind = RunBuilder().planned("a", reversible(probe=None)).intent().lost()

@@ -89,6 +89,9 @@ class Listener:
         known = action.outcome is Outcome.SUCCEEDED and action.status is not _S.COMPENSATED
         if happened == known or (action.proven_failed and happened):
             return state
+        same = not reference or not action.reference or reference == action.reference
+        if happened and same and action.compensated_us is not None and evidence.at_us <= action.compensated_us:
+            return state  # an answer from before it was seen to be gone
         wrong = "it exists after all" if happened else "it was revoked by the provider"
         detail = f"`{action.capability}` of run `{state.run.run_key}`: {wrong} ({evidence.detail})"
         outcome = e.OutcomeRecorded(

@@ -119,10 +119,14 @@ class Sending:
         try:
             state = self._book.record(session.run_id, decide, epoch=session.epoch)
         except Fenced:
-            late = [Draft(outcomes.late(body), action_id)]
-            state = self._book.record(session.run_id, lambda _: late, event_epoch=session.epoch)
+
+            def late(state: RunState) -> list[Draft]:
+                return [Draft(outcomes.late(_of_attempt(body, state.actions[action_id], attempt)), action_id)]
+
+            state = self._book.record(session.run_id, late, event_epoch=session.epoch)
         if state.run.terminal:
-            self._listener.after_the_end(state, state.actions[action_id], outcomes.late(body))
+            action = state.actions[action_id]
+            self._listener.after_the_end(state, action, outcomes.late(_of_attempt(body, action, attempt)))
         return state
 
     def send_and_wait(self, session: Session, action_id: str, *, allowed: frozenset[RunStatus]) -> None:

@@ -43,7 +43,8 @@ class KillPlan:
 
     Alone: the child is killed where it stands. With `delay_seconds`: it goes on, and on, and is killed that much later,
     at whatever it does then, if it still lives. With `in_flight`: it goes on and is killed once that answers True.
-    With `freeze`: it is stopped where it stands, until its `thaw` is set. With `among`: counted over all who share it.
+    With `freeze`: it is stopped where it stands, until its `thaw` is set; it goes on for a moment while that is not
+    `clear` (another of its threads holds what all need). With `among`: counted over all who share it.
     """
 
     gap: Gap | Literal["any"]
@@ -53,6 +54,7 @@ class KillPlan:
     delay_seconds: float = 0.0
     in_flight: Callable[[], bool] | None = None
     freeze: bool = False
+    clear: Callable[[], bool] = lambda: True
     among: Tally | None = None
 
 
@@ -176,9 +178,10 @@ class _Watch:
             if said["word"] == "milestone":
                 self._hear(said)
                 if self._due(said["milestone"]) and not self._timed():
-                    if self._child.plan is None or not self._child.plan.freeze:
+                    plan = self._child.plan
+                    if plan is None or not plan.freeze:
                         return self._kill()
-                    self._freeze()
+                    self._freeze(plan)
             else:
                 self._note(said)
             if not self._answer("q" if said["word"] == "idle" and self._child.stop.is_set() else "g"):
@@ -252,13 +255,16 @@ class _Watch:
                 self._hear(said)
         self._buried("held" if plan is None or plan.in_flight is None else "in flight")
 
-    def _freeze(self) -> None:
+    def _freeze(self, plan: KillPlan) -> None:
         """Stop the child, see that it stands, and let it go on once somebody thaws it."""
-        os.kill(self._child.pid, signal.SIGSTOP)
         until = time.monotonic() + _WAIT_SECONDS
-        while not _stopped(self._child.pid):
+        os.kill(self._child.pid, signal.SIGSTOP)
+        while not (_stopped(self._child.pid) and plan.clear()):
             if time.monotonic() > until:
-                raise TimeoutError(f"`{self._child.name}` was sent SIGSTOP and did not stop")
+                raise TimeoutError(f"`{self._child.name}` was sent SIGSTOP and did not stop where it holds nothing")
+            os.kill(self._child.pid, signal.SIGCONT)
+            time.sleep(0.02)
+            os.kill(self._child.pid, signal.SIGSTOP)
         self._child.frozen = self._where("frozen")
         self._child.hit.set()
         self._child.thaw.wait()

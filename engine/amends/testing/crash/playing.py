@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -80,7 +81,7 @@ class _Playing:
     # --- who is stopped, and who recovers -----------------------------------------------------------------
 
     def _victim(self) -> Child | None:
-        plan = KillPlan("any", self.case.point, self.case.nth, freeze=self.case.how == "freeze")
+        plan = KillPlan("any", self.case.point, self.case.nth, freeze=self.case.how == "freeze", clear=self._unlocked)
         if self.case.mode != "recovery":
             ending = "leave" if self.case.mode == "forward" else "release"
             return self._first_hit([self._agent(ending, plan)])
@@ -89,6 +90,17 @@ class _Playing:
             return None
         plan = replace(plan, among=Tally())
         return self._first_hit([self._rescuer(plan) for _ in range(self.case.recoverers)])
+
+    def _unlocked(self) -> bool:
+        """True if nobody holds the journal's lock: a process frozen with it stops its host's writing, and nothing is
+        sent by anybody until it is woken or killed.
+        """
+        with (self.project / ".amends" / "journal.lock").open("a", encoding="utf-8") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
 
     def _first_hit(self, aimed: Sequence[Child]) -> Child | None:
         until = time.monotonic() + _PATIENCE_SECONDS

@@ -11,11 +11,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 SEEDS ?= 200
 MODEL ?= whole
+MODULES ?= status schedule settling order identity canonical redaction
+SECONDS ?= 3600
 SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real coverage sim model crash lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real coverage mutation sim model crash lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +57,14 @@ coverage: setup ## run the core's own tests; fails unless they take every branch
 	@CI=true $(BIN)/python -m coverage run --branch --source amends.core -m pytest tests/unit/core $(ARGS)
 	@$(BIN)/python -m coverage report --show-missing --skip-covered --fail-under 100
 
+mutation: .mutation/.locked ## change the core in small ways that its tests must notice; MODULES="order" SECONDS=600 narrow it
+	@PYTHONPATH=tests .mutation/venv/bin/python -m mutation --seconds $(SECONDS) $(MODULES)
+
+.mutation/.locked: $(LOCKS)/mutation.lock
+	@$(PYTHON) -m venv .mutation/venv
+	@.mutation/venv/bin/python -m pip --disable-pip-version-check -qq install --require-hashes --no-deps -r $<
+	@touch $@
+
 sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's rules against each; ARGS="--seed N" replays one
 	@$(BIN)/python -m amends.testing.simulation --seeds $(SEEDS) $(ARGS)
 
@@ -68,7 +78,7 @@ lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	MYPYPATH=tests $(BIN)/mypy --package systems
+	MYPYPATH=tests $(BIN)/mypy --package systems --package mutation
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports --no-logo
 
@@ -94,7 +104,7 @@ wheel-check: wheel ## install the built wheels in an empty environment, without 
 
 lock: ## pin and hash the dependencies and the tests' systems again; UPGRADE=1 takes newer versions
 	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check -qq install "uv>=0.13,<0.14"; }
-	@cd $(LOCKS) && for name in runtime dev; do \
+	@cd $(LOCKS) && for name in runtime dev mutation; do \
 	  ../../.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 	    $$(test $$name = runtime || echo --constraint runtime.lock) $$name.in --output-file $$name.lock || exit 1; \
@@ -102,4 +112,4 @@ lock: ## pin and hash the dependencies and the tests' systems again; UPGRADE=1 t
 	@PYTHONPATH=tests .uv/bin/python -m systems lock $(if $(UPGRADE),--upgrade)
 
 clean: ## remove the environments, the tests' systems, caches and builds
-	rm -rf $(VENV) .uv .systems dist build .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .uv .mutation .systems dist build .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -45,7 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 # Ours too, but found through entry points, because surfaces are blind to the test kit and to adapters.
 FOUND: dict[str, str] = {
-    "contracts": "Contracts for partner APIs, drafted from an OpenAPI document.",
+    "contracts": "Contract files for partner APIs: draft them from an OpenAPI document.",
     "scenario": "Scripted runs with trouble, for real, and the end state that must hold.",
 }
 

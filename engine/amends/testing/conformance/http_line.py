@@ -256,6 +256,8 @@ class _Reply(BaseHTTPRequestHandler):
         kept = [(n, v) for n, v in answer.headers if n.lower() not in _HOP and n.lower() != "content-length"]
         if answer.status != http.client.NO_CONTENT:
             kept.append(("Content-Length", str(len(answer.content))))
+        if self.close_connection:
+            kept.append(("Connection", "close"))  # a client that is not told may send its next request into the end
         phrase = http.client.responses.get(answer.status, "Unknown")
         lines = [f"HTTP/1.1 {answer.status} {phrase}", *(f"{name}: {value}" for name, value in kept)]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")

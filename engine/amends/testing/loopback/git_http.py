@@ -151,5 +151,7 @@ class _Bridge(BaseHTTPRequestHandler):
         for name, value in fields:
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")  # a client that is not told may send its next request into the end
         self.end_headers()
         self.wfile.write(content)

@@ -10,7 +10,8 @@ from typing import ClassVar
 import pytest
 
 from systems import Unleash
-from systems.matrices.flags import FlagServer, UnleashMatrix, person
+from systems.matrices.flags import FlagServer, UnleashMatrix
+from systems.matrices.people import maya_is_told
 from systems.suites import unleash as relied_on
 from systems.suites import unleash_adapter as lives
 
@@ -39,7 +40,7 @@ class TestUnleash(UnleashMatrix):
     def system(self, folder: Path) -> Iterator[FlagServer]:
         del folder
         token = self.running.admin_token
-        with person() as told:
+        with maya_is_told() as told:
             yield FlagServer(
                 url=self.running.url, token=token, theirs=token, environment=self.running.environment, person=told
             )

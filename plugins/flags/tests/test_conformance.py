@@ -13,7 +13,8 @@ from pathlib import Path
 from amends.core.canonical import Json
 from amends.testing.conformance import AdapterMatrix, Args, CallLine, Line, Subject
 from amends.testing.loopback import LoopbackSystem
-from systems.matrices.flags import FlagServer, UnleashMatrix, cohort_args, person, variants_args
+from systems.matrices.flags import FlagServer, UnleashMatrix, cohort_args, variants_args
+from systems.matrices.people import SECRETS, maya_is_told
 
 TOKENS = {"*:*.of-the-kit": "amends-agent", "*:*.of-noor": "noor"}
 
@@ -25,7 +26,7 @@ class TestUnleash(UnleashMatrix):
     def system(self, folder: Path) -> Iterator[FlagServer]:
         del folder
         ours, theirs = TOKENS
-        with LoopbackSystem.start("unleash", settings={"tokens": TOKENS}) as unleash, person() as told:
+        with LoopbackSystem.start("unleash", settings={"tokens": TOKENS}) as unleash, maya_is_told() as told:
             yield FlagServer(url=unleash.url, token=ours, theirs=theirs, environment="staging", person=told)
 
 
@@ -135,7 +136,7 @@ class TestFlagd(AdapterMatrix[FlagFile]):
     def system(self, folder: Path) -> Iterator[FlagFile]:
         path = folder / "flags.json"
         path.write_text('{"flags": {}}', encoding="utf-8")
-        with person() as told:
+        with maya_is_told() as told:
             yield FlagFile(path, told)
 
     def upstream(self, system: FlagFile) -> str:
@@ -149,4 +150,4 @@ class TestFlagd(AdapterMatrix[FlagFile]):
         return {"flags": {**given, "absent_final_after_seconds": 0.5}, "slack": system.person}
 
     def secrets(self, system: FlagFile) -> Mapping[str, str]:
-        return {"SLACK_TOKEN": "xoxb-loopback"}
+        return SECRETS

@@ -6,14 +6,13 @@ that admin API without the adapter. Whoever saw a flag is told through a Slack o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from amends.core.canonical import Json
 from amends.testing.conformance import AdapterMatrix, Args, Subject
-from amends.testing.loopback import LoopbackSystem
+from systems.matrices.people import SECRETS
 from systems.web import Answer, call
 
 NO_BODY = "Unleash's switches take no body, and it keeps no header; its event log tells"
@@ -44,14 +43,6 @@ class FlagServer:
         if answer.status >= 300:
             raise AssertionError(f"{method} {path}: {answer.status} {answer.text[:500]}")
         return answer.data
-
-
-@contextmanager
-def person() -> Generator[Mapping[str, Json]]:
-    """Whoever saw a flag is told through Slack; answers that adapter's table."""
-    with LoopbackSystem.start("slack") as slack:
-        slack.control("seed_user", id="U0MAYA", name="maya")
-        yield {"base_url": f"{slack.url}/api", "token": "env:SLACK_TOKEN", "people": {"maya": "U0MAYA"}}
 
 
 def cohort_args(feature: str) -> Args:
@@ -225,4 +216,4 @@ class UnleashMatrix(AdapterMatrix[FlagServer]):
         return {"flags": given, "slack": system.person}
 
     def secrets(self, system: FlagServer) -> Mapping[str, str]:
-        return {"UNLEASH_TOKEN": system.token, "SLACK_TOKEN": "xoxb-loopback"}
+        return {"UNLEASH_TOKEN": system.token, **SECRETS}

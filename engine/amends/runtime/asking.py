@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from amends.core.canonical import Json
 from amends.core.contract import Alternative, Contract, Phase
@@ -14,9 +15,10 @@ from amends.core.outcomes import valid_reference
 from amends.core.redaction import MASK
 from amends.core.rows import ActionRow, ApprovalRow, CertificateRow, RunRow, RunState
 from amends.core.status import Outcome
-from amends.ports.authorizer import ApprovalFacts, AuthorizationRequest, Principal
+from amends.ports.authorizer import ApprovalFacts, AuthorizationRequest, Authorizer, Principal
 from amends.ports.journal import RowKey
 from amends.runtime.kit import Kit
+from amends.runtime.listing import readable
 
 ENGINE_MAJOR = 1
 
@@ -148,7 +150,7 @@ class Policy:
             input={key: value for key, value in subject.input.items() if key in subject.contract.input},
             approval=_approval_facts(approval, now),
         )
-        return self.kit.authorizer.decide(request)
+        return answered(self.kit.authorizer, request)
 
     def _contract_facts(
         self, subject: Subject, forward: ActionRow | None, rung: Alternative | None, now_us: int
@@ -173,7 +175,46 @@ class Policy:
             return True
         key = certificate_key(contract.capability, contract.digest, subject_digest, ENGINE_MAJOR)
         row = self.kit.journal.row(RowKey("certificate", key))
-        return row is not None and CertificateRow.model_validate_json(row.body).expires_us > now_us
+        return any(known.expires_us > now_us for known in readable([row] if row else [], CertificateRow))
+
+
+def answered(authorizer: Authorizer, request: AuthorizationRequest) -> Decision:
+    """The authorizer's answer; an authorizer that breaks its port by raising, or by answering something else than this
+    question, has denied it. Fail closed: every denial is a decision, recorded like any other.
+    """
+    try:
+        decision = cast("object", authorizer.decide(request))  # a port may be broken in any way
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is called, it is no permit
+        return _broken(authorizer, request, f"the authorizer failed ({type(error).__name__})")
+    if not isinstance(decision, Decision):
+        return _broken(authorizer, request, f"the authorizer answered `{type(decision).__name__}`, no decision")
+    if (decision.decision_id, decision.action) != (request.decision_id, request.action):
+        return _broken(authorizer, request, "the authorizer answered another question")
+    return decision
+
+
+def _broken(authorizer: Authorizer, request: AuthorizationRequest, reason: str) -> Decision:
+    """A denial in place of an answer. The error's own words may hold the whole question: they are not kept."""
+    version, digest = _in_force(authorizer)
+    return Decision(
+        decision_id=request.decision_id,
+        verdict="deny",
+        action=request.action,
+        policy_version=version,
+        effective_digest=digest,
+        code="engine_error",
+        reasons=(reason,),
+        principal=f'{request.principal.type}::"{request.principal.id}"',
+        resource=f'{request.resource_type}::"{request.resource_id}"',
+    )
+
+
+def _in_force(authorizer: Authorizer) -> tuple[str, str]:
+    try:
+        bundle = authorizer.bundle()
+    except (Exception, SystemExit):  # noqa: BLE001 - what cannot name its policies has denied all the same
+        return "unknown", "unknown"
+    return bundle.version, bundle.effective_digest
 
 
 def _run_facts(run: RunRow, subject: Subject, forward: ActionRow | None) -> dict[str, Json]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from amends.core import correction
 from amends.core import events as e
 from amends.core.canonical import Json, digest
+from amends.core.evidence import Decision
 from amends.core.fold_actions import planned_row
 from amends.core.rows import ActionRow, RunState
 from amends.core.status import ActionKind, ActionStatus, ParkedCause, RunStatus
@@ -51,7 +52,7 @@ class Corrections:
             self.approvals.ask_or_deny(session.run_id, action_id, decision, "correct", session.epoch)
             return
         if not decision.allowed:
-            self._denied(session, action_id, decision.code)
+            self._denied(session, action_id, decision)
             return
         self._post(session, action_id, Draft(e.DecisionRecorded(phase="correct", decision=decision), action_id))
 
@@ -99,9 +100,14 @@ class Corrections:
         detail = f"no enabled adapter posts at `{action.place}`: tell the people there yourself"
         self.escalations.park(session.run_id, action.action_id, ParkedCause.ADAPTER_UNAVAILABLE, detail, session.epoch)
 
-    def _denied(self, session: Session, action_id: str, code: str) -> None:
-        detail = f"policy denied the correction: {code}"
-        self.escalations.park(session.run_id, action_id, ParkedCause.DENIED, detail, session.epoch)
+    def _denied(self, session: Session, action_id: str, decision: Decision) -> None:
+        detail = f"policy denied the correction: {decision.code}"
+        recorded = Draft(e.DecisionRecorded(phase="correct", decision=decision), action_id)
+
+        def decide(state: RunState) -> list[Draft]:
+            return [recorded, *self.escalations.parked(state, state.actions[action_id], ParkedCause.DENIED, detail)]
+
+        self.book.record(session.run_id, decide, epoch=session.epoch)
 
     def _post(self, session: Session, action_id: str, decided: Draft) -> None:
         self.kit.progress.reached("before_correction", session.run_id, action_id)

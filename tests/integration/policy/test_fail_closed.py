@@ -157,6 +157,19 @@ def test_defect_of_ours_denies(load, ask, monkeypatch):
     assert decision.reasons == ("the policy engine failed (RuntimeError)",)
 
 
+def test_a_panic_of_the_policy_engine_denies(load, ask, monkeypatch):
+    """A panic in Rust reaches Python as a `BaseException`: it is a denial like any other defect, without its words."""
+    authorizer = load()
+
+    def panics(*_):
+        raise type("PanicException", (BaseException,), {})(SECRET)
+
+    monkeypatch.setattr(native, "_is_authorized", panics)
+    decision = authorizer.decide(ask())
+    assert (decision.verdict, decision.code) == ("deny", "engine_error")
+    assert decision.reasons == ("the policy engine failed (Crashed)",)
+
+
 def test_allow_that_no_policy_determined_denies(load, ask, monkeypatch):
     """An allow with empty reasons, which a partial evaluation can produce, is not believed."""
     authorizer = load()

@@ -40,6 +40,10 @@ class Malformed(Exception):
     """cedarpy refuses policy or schema text; the message is cedarpy's, about the text."""
 
 
+class Crashed(Exception):
+    """cedarpy met a defect of its own while it evaluated; its words may hold the whole request and are dropped."""
+
+
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
     """What Cedar said. `rejected`: no decision at all. `errors`: how many evaluations failed."""
@@ -140,14 +144,19 @@ def evaluate(
     entities: EntitiesHandle,
     schema: SchemaHandle,
 ) -> RawAnswer:
-    """Ask Cedar once. `uids` holds exactly `principal`, `action` and `resource`."""
+    """Ask Cedar once. `uids` holds exactly `principal`, `action` and `resource`. Raises `Crashed`."""
     request: dict[str, object] = {
         "principal": dict(uids["principal"]),
         "action": dict(uids["action"]),
         "resource": dict(uids["resource"]),
         "context": dict(context),
     }
-    result = _is_authorized(request, policies, entities, schema)
+    try:
+        result = _is_authorized(request, policies, entities, schema)
+    except BaseException as problem:
+        if type(problem).__name__ == "PanicException":  # a defect in Rust code; derived from `BaseException`
+            raise Crashed("the policy engine panicked") from None
+        raise
     if result.decision not in {cedarpy.Decision.Allow, cedarpy.Decision.Deny}:
         return RawAnswer(allowed=False, rejected=True)
     errors = result.diagnostics.errors

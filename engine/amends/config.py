@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from amends.core.canonical import Json
 from amends.core.errors import ConfigError
@@ -96,6 +96,27 @@ class NotifierSettings(_Section):
         return self
 
 
+class SandboxSettings(BaseModel):
+    """What is different on an adapter's sandbox. Every further key replaces the section's option of that name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    instance: str = ""  # empty: the section's
+    environment: str = Field(default="sandbox", min_length=1)
+
+    @property
+    def options(self) -> dict[str, Json]:
+        """The plugin's own options."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _same_plugin_same_tenant(self) -> SandboxSettings:
+        for key in ("plugin", "tenant", "sandbox"):
+            if key in self.options:
+                raise PydanticCustomError("not_here", "a sandbox has no `{key}` of its own", {"key": key})
+        return self
+
+
 class AdapterSettings(BaseModel):
     """One configured adapter. Keys that are not named here are the plugin's options."""
 
@@ -105,6 +126,7 @@ class AdapterSettings(BaseModel):
     instance: str = ""  # empty: the section's name
     tenant: str = ""  # empty: the project's
     environment: str = ""  # empty: the project's
+    sandbox: SandboxSettings | None = None  # None: there is none
 
     @property
     def options(self) -> dict[str, Json]:
@@ -188,6 +210,8 @@ def _wrong_key(item: ErrorDetails) -> tuple[str, str, str]:
             return key, "is missing", f"add `{places[-1]}` to [{section}]" if section else f"add [{key}]"
         case "value_error":
             return key, item["msg"].removeprefix("Value error, "), "add it"
+        case "not_here":
+            return key, item["msg"], "remove it"
         case _:
             return key, item["msg"].lower(), f"it is `{_shown(item['input'])}`: change it"
 

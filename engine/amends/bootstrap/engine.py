@@ -8,9 +8,11 @@ from types import TracebackType
 from typing import Self
 
 from amends.backends.mirroring import Mirroring
-from amends.bootstrap.making import archive_of, ledger_of, settings_of
+from amends.bootstrap.making import archive_of, ledger_of, make_private, settings_of
 from amends.bootstrap.policies import Reloaded
+from amends.bootstrap.sandboxing import sandboxed, some_sandbox
 from amends.bootstrap.wiring import Quiet, Wiring, wired
+from amends.config import Settings
 from amends.core.errors import CorruptLedger
 from amends.core.schedule import microseconds
 from amends.ports.journal import Seal, StoredEvent
@@ -49,9 +51,34 @@ class Engine(runtime.Engine):
         return cls(wired(settings_of(path), progress or Quiet(), whole=True, mirror=mirror))
 
     @classmethod
-    def desk(cls, path: Path | str | None = None) -> Engine:
-        """An engine for people's decisions and questions: no adapter, no policy, no mirror thread; sends nothing."""
-        return cls(wired(settings_of(path), Quiet(), whole=False, mirror=False))
+    def sandbox(
+        cls, path: Path | str | None = None, *, progress: Progress | None = None, mirror: bool | None = None
+    ) -> Engine:
+        """The same project on its sandbox: its plugins and policies, and those of its adapters that have a table
+        `[adapters.<name>.sandbox]`, with the options of that table. Its runs are in a storage folder of its own, inside
+        the project's; nobody is paged.
+
+        Raises as `open`, and `ConfigError` if no adapter has a sandbox.
+        """
+        return cls._on_sandbox(settings_of(path), progress or Quiet(), mirror=mirror)
+
+    @classmethod
+    def _on_sandbox(cls, settings: Settings, progress: Progress, *, mirror: bool | None) -> Engine:
+        names = some_sandbox(settings)
+        make_private(settings.folder)  # the sandbox's own is inside
+        there = sandboxed(settings)
+        return cls(wired(there, progress, whole=True, mirror=mirror, offering=names))
+
+    @classmethod
+    def desk(cls, path: Path | str | None = None, *, sandbox: bool = False) -> Engine:
+        """An engine for people's decisions and questions: no adapter, no policy, no mirror thread; sends nothing.
+        `sandbox`: over the runs of the project's sandbox.
+        """
+        settings = settings_of(path)
+        if sandbox:
+            make_private(settings.folder)
+            settings = sandboxed(settings)
+        return cls(wired(settings, Quiet(), whole=False, mirror=False))
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from amends.backends.ids import UuidV7
 from amends.backends.secrets import ReferencedSecrets
 from amends.backends.sqlite_journal import SqliteJournal
 from amends.config import Settings
+from amends.core.errors import JournalUnavailable
 from amends.ports.archive import Archive
 from amends.ports.journal import Journal, JournalInfo
 from amends.ports.ledger import Ledger
@@ -39,6 +40,17 @@ def adapters_of(settings: Settings, secrets: Secrets) -> Loaded:
     from amends.backends import plugin_host
 
     return plugin_host.load(settings.adapters, project=settings.project, base=settings.base, secrets=secrets)
+
+
+def make_private(folder: Path) -> None:
+    """A storage folder, for the engine's account alone from the start. Raises `JournalUnavailable`."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalUnavailable(
+            f"the storage folder `{folder}` cannot be made: {error.strerror}",
+            hint="make its parent writable, or name another one in [storage] folder",
+        ) from error
 
 
 def journal_of(settings: Settings) -> Journal:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from amends.backends import digest_key
@@ -15,10 +14,11 @@ from amends.backends.no_policies import NoPolicies
 from amends.backends.notifiers import CommandNotifier, WebhookNotifier
 from amends.backends.owners import OwnerFiles
 from amends.backends.threads import DaemonThreads
-from amends.bootstrap.making import adapters_of, archive_of, journal_of, secrets_of
+from amends.bootstrap.making import adapters_of, archive_of, journal_of, make_private, secrets_of
 from amends.bootstrap.policies import Policies, policy_sources
+from amends.bootstrap.sandboxing import remedy
 from amends.config import NotifierSettings, Settings
-from amends.core.errors import ConfigError, JournalUnavailable
+from amends.core.errors import ConfigError
 from amends.ports.journal import Journal
 from amends.ports.services import Milestone, Notifier, Progress, Secrets
 from amends.runtime.book import Book
@@ -52,8 +52,17 @@ class Wiring:
         self.owners.close()
 
 
-def wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool | None) -> Wiring:
-    """Everything an engine needs; `whole`: with adapters and policies. What was opened is closed again on an error."""
+def wired(
+    settings: Settings,
+    progress: Progress,
+    *,
+    whole: bool,
+    mirror: bool | None,
+    offering: Collection[str] | None = None,
+) -> Wiring:
+    """Everything an engine needs; `whole`: with adapters and policies. `offering`: the sections whose adapters are
+    there for calls; the others are known to the policies alone. What was opened is closed again on an error.
+    """
     from amends.backends.plugin_host import Loaded
 
     clock = SystemClock()
@@ -64,12 +73,13 @@ def wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool |
     loaded = adapters_of(settings, secrets) if whole else Loaded()
     closing: list[Callable[[], None]] = []
     try:
-        _make_private(settings.folder)
+        make_private(settings.folder)
         owners = OwnerFiles(settings.folder / "owners", clock, ids)
         closing.append(owners.close)
         journal = journal_of(settings)
         closing.append(journal.close)
         policies, loaded = _policies(settings, journal, secrets, loaded if whole else None)
+        loaded = loaded if offering is None else loaded.only(offering)
         authorizer = policies.authorizer or NoPolicies()
         kit = Kit(
             journal=journal,
@@ -80,7 +90,7 @@ def wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool |
             owners=owners,
             progress=progress,
             threads=DaemonThreads(),
-            catalog=Catalog(Offer(offered.capability, offered.context) for offered in loaded.offers),
+            catalog=_catalog(loaded, on_sandbox=offering is not None),
             archive=lambda: archive_of(settings.folder),
             digest_key=digest_key.load_or_create(settings.folder),
             tenant=settings.project.tenant,
@@ -100,6 +110,13 @@ def wired(settings: Settings, progress: Progress, *, whole: bool, mirror: bool |
         raise
     mirror = settings.storage.mirror if mirror is None else mirror
     return Wiring(kit, settings, loaded, owners, policies, authorizer.permits, mirror)
+
+
+def _catalog(loaded: Loaded, *, on_sandbox: bool) -> Catalog:
+    offers = (Offer(offered.capability, offered.context) for offered in loaded.offers)
+    if on_sandbox:
+        return Catalog(offers, remedy=f"on the sandbox are only adapters that have one: {remedy('NAME')}")
+    return Catalog(offers)
 
 
 def _policies(settings: Settings, journal: Journal, secrets: Secrets, loaded: Loaded | None) -> tuple[Policies, Loaded]:
@@ -123,17 +140,6 @@ def _sources_of_others(settings: Settings, journal: Journal, secrets: Secrets) -
     sources = policy_sources(settings, journal, adapters_of(settings, secrets))
     _, left = load_authorizer(replace(sources, site_bundle=None))
     return replace(sources, loaded=left)
-
-
-def _make_private(folder: Path) -> None:
-    """The storage folder, for the engine's account alone from the start."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise JournalUnavailable(
-            f"the storage folder `{folder}` cannot be made: {error.strerror}",
-            hint="make its parent writable, or name another one in [storage] folder",
-        ) from error
 
 
 def _configured_checks(settings: Settings) -> dict[str, Check]:

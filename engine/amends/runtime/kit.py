@@ -32,9 +32,17 @@ class Offer:
 
 
 class Catalog:
-    """Every registered capability, and which URI scheme of a signal's place is served by which corrector."""
+    """Every registered capability, and which URI scheme of a signal's place is served by which corrector. `remedy`: how
+    a capability comes to be there.
+    """
 
-    def __init__(self, offers: Iterable[Offer] = ()) -> None:
+    def __init__(
+        self,
+        offers: Iterable[Offer] = (),
+        *,
+        remedy: str = "enable its adapter in amends.toml; `amends inventory` lists what is offered",
+    ) -> None:
+        self._remedy = remedy
         self._offers: dict[str, Offer] = {}
         self._correctors: dict[str, Offer] = {}
         for offer in offers:
@@ -59,7 +67,7 @@ class Catalog:
         except KeyError:
             raise UnknownName(
                 f"no adapter offers `{name}`",
-                hint="enable its adapter in amends.toml; `amends inventory` lists what is offered",
+                hint=self._remedy,
                 known=sorted(self._offers),
             ) from None
 

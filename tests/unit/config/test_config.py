@@ -58,6 +58,19 @@ def test_adapters_take_the_plugins_options():
         ),
         ({"project": PROJECT, "notifiers": {"p": {"kind": "webhook"}}}, "notifiers.p", "needs the key `url`", "add it"),
         ({"project": PROJECT, "notifiers": {"p": {"kind": "command"}}}, "notifiers.p", "key `command`", "add it"),
+        (
+            {"project": PROJECT, "adapters": {"git": {"sandbox": {"plugin": "x"}}}},
+            "adapters.git.sandbox",
+            "no `plugin` of its own",
+            "remove it",
+        ),
+        ({"project": PROJECT, "adapters": {"git": {"sandbox": True}}}, "adapters.git.sandbox", "", "`True`"),
+        (
+            {"project": PROJECT, "adapters": {"git": {"sandbox": {"environment": ""}}}},
+            "adapters.git.sandbox.environment",
+            "at least 1 character",
+            "change it",
+        ),
     ],
 )
 def test_a_wrong_key_is_named_with_what_is_wrong_and_the_remedy(data, key, message, remedy):
@@ -100,6 +113,7 @@ SECTIONS = {
     "checks.<name>": config.CheckSettings,
     "notifiers.<name>": config.NotifierSettings,
     "adapters.<name>": config.AdapterSettings,
+    "adapters.<name>.sandbox": config.SandboxSettings,
 }
 ROW = re.compile(r"^\| `(?P<key>\w+)` \| (?P<default>[^|]*) \|", re.MULTILINE)
 
@@ -119,7 +133,7 @@ def default_of(model: type[BaseModel], key):
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    if value in ("", ()):
+    if value in ("", (), None):
         return "–"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -111,6 +111,13 @@ class Loaded:
         """The same without the adapters in `names`, each with its problem."""
         kept = tuple(adapter for adapter in self.adapters if adapter.name not in names)
         return Loaded(kept, (*self.problems, *names.values()))
+
+    def only(self, names: Collection[str]) -> Loaded:
+        """The adapters and problems of the sections `names`."""
+        return Loaded(
+            tuple(adapter for adapter in self.adapters if adapter.name in names),
+            tuple(problem for problem in self.problems if problem.name in names),
+        )
 
 
 @dataclass

@@ -111,6 +111,7 @@ TRANSITIONS: dict[tuple[ActionStatus, Move], ActionStatus] = {
     (_A.PLANNED, _M.SEND): _A.RUNNING,
     (_A.PLANNED, _M.FAIL): _A.FAILED,  # resolve or prepare failed: nothing was sent (rule 2)
     (_A.PLANNED, _M.SUCCEED): _A.SUCCEEDED,  # adopted from a committed run, or a twin found by a probe
+    (_A.PLANNED, _M.LOSE): _A.UNKNOWN,  # what may have landed after the end of its run (rule 25)
     (_A.PLANNED, _M.PARK): _A.NEEDS_HUMAN,  # a correction that no adapter can post
     (_A.QUEUED, _M.ASK): _A.AWAITING_APPROVAL,
     (_A.QUEUED, _M.DENY): _A.DENIED,

@@ -44,11 +44,15 @@ class Escalations:
             run_id, lambda state: self.parked(state, state.actions[action_id], cause, detail), epoch=epoch
         )
 
-    def parked(self, state: RunState, action: ActionRow, cause: ParkedCause, detail: str) -> list[Draft]:
-        """The drafts that park an action: one open item per (run, action, cause) (rule 16)."""
+    def parked(
+        self, state: RunState, action: ActionRow, cause: ParkedCause, detail: str, choices: tuple[str, ...] = ()
+    ) -> list[Draft]:
+        """The drafts that park an action: one open item per (run, action, cause) (rule 16). `choices`: if not those
+        that the cause has by itself.
+        """
         drafts = [Draft(e.ActionParked(cause=cause, detail=detail), action.action_id)]
         if not self._is_open(state, action.action_id, cause.value):
-            drafts.append(self._opened(state, action, cause.value, detail, CHOICES[cause]))
+            drafts.append(self._opened(state, action, cause.value, detail, choices or CHOICES[cause]))
         return drafts
 
     def escalate_inverse(self, run_id: str, action_id: str, target_id: str, epoch: int) -> RunState:

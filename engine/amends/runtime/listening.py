@@ -19,6 +19,8 @@ from amends.runtime.escalations import Escalations
 from amends.runtime.kit import Kit
 
 _S = ActionStatus
+_TOLD = {Outcome.SUCCEEDED: "exists", Outcome.FAILED: "revoked", Outcome.UNKNOWN: "in-doubt"}
+_IN_DOUBT = ("it_happened", "it_did_not_happen", "accept_as_is", "abandon")  # a look finds only what bears its own id
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Listener:
             detail=f"{source}: {detail}" if detail else source,
         )
         if state.run.terminal:
-            return self._follow_up(state, action, evidence, happened=happened, reference=reference)
+            return self._contradicted(state, action, evidence, happened=happened, reference=reference)
         body = e.LateEvidence(
             outcome=Outcome.SUCCEEDED if happened else Outcome.FAILED, evidence=evidence, reference=reference
         )
@@ -73,49 +75,67 @@ class Listener:
 
     # --- after the end ------------------------------------------------------------------------------------
 
-    def after_the_end(self, state: RunState, action: ActionRow, body: e.LateEvidence) -> RunState:
-        """What became known after a run's end: a follow-up run, if it contradicts what the ledger says (rule 25)."""
-        if body.outcome is Outcome.UNKNOWN or body.evidence.strength == "weak":
+    def after_the_end(self, state: RunState, action: ActionRow, body: e.LateEvidence, *, attempt: int) -> RunState:
+        """What became known of an attempt after a run's end: a follow-up run, if it contradicts what the ledger says,
+        or if the call may have landed behind its back (rule 25).
+        """
+        if body.outcome is Outcome.UNKNOWN:
+            told = max(action.compensated_us or 0, action.outcome_us or 0)
+            if body.evidence.at_us <= told or (_stands(action) and attempt == action.attempt):
+                return state  # what was seen since says more
+            return self._follow_up(
+                state, action, body.evidence, Outcome.UNKNOWN, "", "it may have landed after the end"
+            )
+        if body.evidence.strength == "weak":
             return state
         happened = body.outcome is Outcome.SUCCEEDED
-        return self._follow_up(state, action, body.evidence, happened=happened, reference=body.reference)
+        return self._contradicted(state, action, body.evidence, happened=happened, reference=body.reference)
+
+    def _contradicted(
+        self, state: RunState, action: ActionRow, evidence: Evidence, *, happened: bool, reference: str
+    ) -> RunState:
+        same = not reference or not action.reference or reference == action.reference
+        known = _stands(action)
+        if (happened == known and (same or not happened)) or (action.proven_failed and happened):
+            return state
+        if happened and same and action.compensated_us is not None and evidence.at_us <= action.compensated_us:
+            return state  # an answer from before it was seen to be gone
+        if not happened:
+            return self._follow_up(state, action, evidence, Outcome.FAILED, "", "it was revoked by the provider")
+        wrong = "it exists twice" if known else "it exists after all"
+        return self._follow_up(state, action, evidence, Outcome.SUCCEEDED, reference or action.reference, wrong)
 
     def _follow_up(
-        self, state: RunState, action: ActionRow, evidence: Evidence, *, happened: bool, reference: str
+        self, state: RunState, action: ActionRow, evidence: Evidence, outcome: Outcome, reference: str, wrong: str
     ) -> RunState:
         """A terminal run never changes: what became known later is a run of its own, which a person decides about.
         The same fact told twice opens one.
         """
-        known = action.outcome is Outcome.SUCCEEDED and action.status is not _S.COMPENSATED
-        if happened == known or (action.proven_failed and happened):
-            return state
-        same = not reference or not action.reference or reference == action.reference
-        if happened and same and action.compensated_us is not None and evidence.at_us <= action.compensated_us:
-            return state  # an answer from before it was seen to be gone
-        wrong = "it exists after all" if happened else "it was revoked by the provider"
         detail = f"`{action.capability}` of run `{state.run.run_key}`: {wrong} ({evidence.detail})"
-        outcome = e.OutcomeRecorded(
-            outcome=Outcome.SUCCEEDED if happened else Outcome.FAILED,
+        recorded = e.OutcomeRecorded(
+            outcome=outcome,
             evidence=evidence,
-            effect=action.effect if happened else {},
-            reference=(reference or action.reference) if happened else "",
+            effect=action.effect if outcome is Outcome.SUCCEEDED else {},
+            reference=reference,
         )
-        opened = self._opened(state, f"{action.action_id}/{'exists' if happened else 'revoked'}")
+        opened = self._opened(state, f"{action.action_id}/{_TOLD[outcome]}")
         claim = RowKey("claim", run_claim(opened.tenant, opened.workflow, opened.run_key))
         known_run = self.kit.journal.row(claim)
         if known_run is not None:
             return self.book.state(known_run.run_id)
         found_id = self.kit.ids.new()
 
+        cause, choices = (ParkedCause.UNKNOWN, _IN_DOUBT) if outcome is Outcome.UNKNOWN else (ParkedCause.DIVERGED, ())
+
         def parked(now: RunState) -> list[Draft]:
             return [
-                *self.escalations.parked(now, now.actions[found_id], ParkedCause.DIVERGED, detail),
+                *self.escalations.parked(now, now.actions[found_id], cause, detail, choices),
                 Draft(e.RunMoved(to=RunStatus.RECOVERING, reason=detail)),
                 Draft(e.RunMoved(to=RunStatus.NEEDS_HUMAN, reason="a person decides what is to be done")),
                 Draft(e.LeaseReleased()),
             ]
 
-        found = [Draft(drafting.twin(action, f"{action.slot}~later"), found_id), Draft(outcome, found_id)]
+        found = [Draft(drafting.twin(action, f"{action.slot}~later"), found_id), Draft(recorded, found_id)]
         return self.book.open(self.kit.ids.new(), opened, lambda _: found, parked)
 
     def _opened(self, state: RunState, what: str) -> e.RunOpened:
@@ -132,3 +152,8 @@ class Listener:
             lease_until_us=self.kit.clock.now_us() + self.kit.lease_us,
             caused_by=run.run_id,
         )
+
+
+def _stands(action: ActionRow) -> bool:
+    """True if the ledger says that the effect is there."""
+    return action.outcome is Outcome.SUCCEEDED and action.status is not _S.COMPENSATED

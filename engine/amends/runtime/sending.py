@@ -126,7 +126,8 @@ class Sending:
             state = self._book.record(session.run_id, late, event_epoch=session.epoch)
         if state.run.terminal:
             action = state.actions[action_id]
-            self._listener.after_the_end(state, action, outcomes.late(_of_attempt(body, action, attempt)))
+            late_body = outcomes.late(_of_attempt(body, action, attempt))
+            self._listener.after_the_end(state, action, late_body, attempt=attempt)
         return state
 
     def send_and_wait(self, session: Session, action_id: str, *, allowed: frozenset[RunStatus]) -> None:
@@ -204,15 +205,15 @@ class Sending:
             return False  # what cannot be recorded is not sent
 
     def _may_send(self, session: Session, action: ActionRow, allowed: frozenset[RunStatus]) -> bool:
-        now = self._kit.clock.now_us()
-        if session.cancelled.is_set() or now >= (action.deadline_us or 0) or now >= session.lease_until_us:
-            return False
         stored = self._kit.journal.row(RowKey("run", session.run_id))
         if stored is None or stored.epoch != session.epoch:
             return False
         run = RunRow.model_validate_json(stored.body)
         held_back = RunStatus.RECOVERING not in allowed and self.paused(run)  # recovery goes on (rule 15)
-        return run.status in allowed and not held_back
+        if run.status not in allowed or held_back or session.cancelled.is_set():
+            return False
+        now = self._kit.clock.now_us()  # asked last: who was frozen while it read the journal is too late by now
+        return now < (action.deadline_us or 0) and now < session.lease_until_us
 
     def paused(self, run: RunRow) -> bool:
         """True while a pause or quarantine holds forward calls of this run back (rule 15)."""

@@ -319,3 +319,23 @@ def test_content_read_for_an_item_is_kept_with_it(build):
         result = run.call("shop.publish", ARGS)
         assert run.state.actions[result.action_id].content_digest == "content:v1"
     assert run.outcome.status is RunStatus.COMMITTED
+
+
+def test_who_is_frozen_while_it_reads_the_journal_is_too_late(build, monkeypatch):
+    """Rule 3: the clock is asked last, so nothing is sent past the deadline by who slept in the last check itself."""
+    world = build(keyed())
+    run = world.run()
+    journal = world.engines[0].kit.journal
+    read = journal.row
+
+    def slow(key):
+        found = read(key)
+        if key.kind == "pause":
+            world.clock.advance(3600)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal, "row", slow)
+        result = run.call("shop.reserve", {"name": "o-1"})
+    assert result.status is ActionStatus.FAILED
+    assert world.system.sent("shop.reserve", "do") == []

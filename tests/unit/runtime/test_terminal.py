@@ -115,6 +115,74 @@ def test_a_thread_that_returns_after_the_end_changes_no_terminal_run(build, monk
     assert world.system.count() == 1
 
 
+def returns_after_the_end(build, monkeypatch, answer):
+    """A run whose call was given up and proven absent; its thread answers after the end."""
+    monkeypatch.setattr(runs, "_SPARE_SECONDS", 0.0)
+    world = build(keyed(limits=Limits(timeout_seconds=0.2)))
+    held = world.system.hold("shop.reserve", "do")
+    landed = threading.Event()
+
+    def land(call):
+        world.system.arrive("shop.reserve", "do", call)
+        world.clock.advance(1)
+        return answer(world, call)
+
+    world.capabilities[0].do = land
+    run = world.run()
+    result = run.call("shop.reserve", ARGS)
+    flight = run._parts.sending.in_flight(result.action_id)
+    flight.add_done_callback(lambda _: landed.set())
+    run.fail("stop", wait_seconds=200)
+    assert run.outcome.status.value == "recovered"
+    held.go()
+    assert landed.wait(10)
+    return world, run, flight
+
+
+def test_an_answer_lost_after_the_end_is_a_persons_to_look_into(build, monkeypatch):
+    """Rules 3 and 25: who woke up after the end may have sent, and knows no more: nobody else would ever notice."""
+
+    def lost(world, call):
+        world.system.make("shop.reserve", call)
+        raise ConnectionResetError
+
+    world, run, flight = returns_after_the_end(build, monkeypatch, lost)
+    assert flight.exception() is None
+    engine = world.engines[0]
+    (later,) = follow_ups(engine, run)
+    (action,) = later.forward_actions()
+    assert (later.run.status.value, action.outcome) == ("needs_human", Outcome.UNKNOWN)
+    (item,) = engine.escalations()
+    assert "may have landed after the end" in item.in_doubt
+    (there,) = world.system.things
+    engine.resolve(item.escalation_id, "it_happened", by="maya", evidence="the partner's list", reference=there)
+    (state,) = engine.recover(wait_seconds=60)
+    assert state.run.status.value == "recovered"
+    assert world.system.count() == 0
+
+
+def test_a_refusal_after_the_end_is_no_news(build, monkeypatch):
+    """Rule 25: nothing landed, and nobody said that it had."""
+    from amends.spi import Refused
+
+    def refused(world, call):
+        raise Refused("sold out", code="sold_out")
+
+    world, run, _ = returns_after_the_end(build, monkeypatch, refused)
+    assert follow_ups(world.engines[0], run) == []
+
+
+def test_a_second_reference_of_what_stands_is_a_twin(build):
+    """Rules 7 and 25: what was committed exists once more, under another reference."""
+    _, run, engine, action_id = committed(build)
+    engine.report(run.run_id, action_id, happened=True, source="webhook", reference="another")
+    (later,) = follow_ups(engine, run)
+    (action,) = later.forward_actions()
+    assert (action.outcome, action.reference) == (Outcome.SUCCEEDED, "another")
+    (item,) = engine.escalations()
+    assert "exists twice" in item.in_doubt
+
+
 # --- provisional ------------------------------------------------------------------------------------------------
 
 ODD = ProbeRule(

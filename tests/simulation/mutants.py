@@ -58,8 +58,9 @@ def compensated_without_a_look() -> Iterator[None]:
     """Whatever the look after an undo shows, it is taken for gone (rule 18)."""
     real = undoing.Undoing._after_look
 
-    def after_look(self, state, forward, undo, observation):
-        return real(self, state, forward, undo, observation.model_copy(update={"seen": "absent"}))
+    def after_look(self, state, forward, undo, look):
+        seen = look.observation.model_copy(update={"seen": "absent"})
+        return real(self, state, forward, undo, replace(look, observation=seen))
 
     with mock.patch.object(undoing.Undoing, "_after_look", after_look):
         yield

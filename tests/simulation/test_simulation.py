@@ -14,6 +14,7 @@ FOUND_ONCE = {
     115: "the same, for a probeable call",
     128: "a committing run stalled: the twin waited for steps that nobody undoes before the pivot",
     458: "a value that landed late was held against recovery",
+    459: "a process froze between its look and the record: absence counted as if it had been seen when it was recorded",
 }
 WORLDS = 40
 PATIENCE = 400  # worlds until a mutant must be found

@@ -151,15 +151,17 @@ def absence_final_at_us(action: ActionRow, dead_since_us: int | None) -> int | N
 
 
 def observed(
-    action: ActionRow, observation: Observation, *, at_us: int, dead_since_us: int | None
+    action: ActionRow, observation: Observation, *, looked_us: int, at_us: int, dead_since_us: int | None
 ) -> OutcomeRecorded | None:
-    """What a probe proves about an action that is unknown (or was `failed` by absence)."""
+    """What a look that began at `looked_us` proves about an action that is unknown (or was `failed` by absence). A
+    process may stand still between the look and its record: what was absent then may have landed since.
+    """
     match observation.seen:
         case "applied" | "many":
             return _seen_applied(action, observation, at_us)
         case "absent":
             final_at = absence_final_at_us(action, dead_since_us)
-            if final_at is None or at_us < final_at or action.outcome is Outcome.FAILED:
+            if final_at is None or looked_us < final_at or action.outcome is Outcome.FAILED:
                 return None
             return OutcomeRecorded(
                 outcome=Outcome.FAILED,

@@ -18,7 +18,7 @@ from amends.runtime import undo_drafts
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
 from amends.runtime.kit import Kit
-from amends.runtime.looking import Looker
+from amends.runtime.looking import Look, Looker
 from amends.runtime.sessions import Session
 from amends.runtime.undoing import Undoing
 
@@ -38,10 +38,11 @@ class Compensator:
     def compensate(self, session: Session, action_id: str) -> None:
         """Look, choose the rung by what is seen, authorize, intend, undo, verify. Every ending is recorded."""
         self.kit.progress.reached("before_undo", session.run_id, action_id)
-        observation = self.looker.observe(session.run_id, action_id, session.epoch, "before_undo")
-        if observation is None:
+        look = self.looker.observe(session.run_id, action_id, session.epoch, "before_undo")
+        if look is None:
             return
-        state = self._seen_before(session, action_id, observation)
+        observation = look.observation
+        state = self._seen_before(session, action_id, look)
         action = state.actions[action_id]
         if action.status in {_S.COMPENSATED, _S.NEEDS_HUMAN} or not self._may_undo(action, observation):
             return
@@ -62,19 +63,16 @@ class Compensator:
 
     # --- before -------------------------------------------------------------------------------------------
 
-    def _seen_before(self, session: Session, action_id: str, observation: Observation) -> RunState:
+    def _seen_before(self, session: Session, action_id: str, look: Look) -> RunState:
+        observation = look.observation
+
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
             drafts = [Draft(e.ProbeAnswered(purpose="before_undo", observation=observation), action_id)]
             nothing = action.contract.restores_before_image and action.before_image == action.after_image
             if observation.seen == "absent" or (nothing and observation.seen == "applied" and action.after_image):
                 how: undo_drafts.How = "nothing_to_undo" if nothing and action.after_image else "already_gone"
-                drafts.append(
-                    Draft(
-                        undo_drafts.verified(action, None, observation, how, self.kit.ledger_now_us(state.run)),
-                        action_id,
-                    )
-                )
+                drafts.append(Draft(undo_drafts.verified(action, None, observation, how, look.began_us), action_id))
             elif observation.seen == "diverged":
                 drafts += self.escalations.parked(
                     state, action, ParkedCause.DIVERGED, observation.detail or "somebody changed it since"

@@ -19,6 +19,16 @@ from amends.runtime.flights import Flights
 from amends.runtime.kit import Kit
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen, and when it was asked for: what it proves is what held then, however long its driver then stood
+    still (rule 4).
+    """
+
+    observation: Observation
+    began_us: int  # ledger time
+
+
 @dataclass(frozen=True)
 class Looker:
     """Asks the real system about one action at a time."""
@@ -31,9 +41,10 @@ class Looker:
 
     def reconcile(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose = "reconcile") -> RunState:
         """Look at an action whose outcome is open and record what the look proves; twins become actions (rule 7)."""
-        observation = self.observe(run_id, action_id, epoch, purpose)
-        if observation is None:
+        look = self.observe(run_id, action_id, epoch, purpose)
+        if look is None:
             return self.book.state(run_id)
+        observation = look.observation
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
@@ -41,7 +52,13 @@ class Looker:
             drafts = [Draft(e.ProbeAnswered(purpose=purpose, observation=observation), action_id)]
             proven = None
             if action.outcome in {Outcome.UNKNOWN, Outcome.FAILED}:
-                proven = outcomes.observed(action, observation, at_us=now, dead_since_us=state.run.dead_since_us)
+                proven = outcomes.observed(
+                    action,
+                    observation,
+                    looked_us=look.began_us,
+                    at_us=now,
+                    dead_since_us=state.run.dead_since_us,
+                )
             if proven is not None:
                 drafts.append(Draft(proven, action_id))
             drafts.extend(self._twins(state, action, observation, now))
@@ -53,15 +70,16 @@ class Looker:
         """Look whether a provisional success stands. One that was revoked is gone without us: before the pivot the run
         goes back over it, past it a person decides (rule 7).
         """
-        observation = self.observe(run_id, action_id, epoch, "still_there")
-        if observation is None:
+        look = self.observe(run_id, action_id, epoch, "still_there")
+        if look is None:
             return self.book.state(run_id)
+        observation = look.observation
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
             drafts = [Draft(e.ProbeAnswered(purpose="still_there", observation=observation), action_id)]
             final = absence_of_success_final_us(action)
-            revoked = observation.seen == "absent" and final is not None and self.kit.ledger_now_us(state.run) >= final
+            revoked = observation.seen == "absent" and final is not None and look.began_us >= final
             if observation.seen == "diverged" or (revoked and state.pivot_passed):
                 detail = observation.detail or "the provider has revoked what it had confirmed"
                 return drafts + self.escalations.parked(state, action, ParkedCause.DIVERGED, detail)
@@ -92,8 +110,10 @@ class Looker:
 
         return self.book.record(run_id, decide, epoch=epoch)
 
-    def observe(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose) -> Observation | None:
-        """Authorize, record and ask. `None` if policy denied the read: the action is parked then."""
+    def observe(self, run_id: str, action_id: str, epoch: int, purpose: e.ProbePurpose) -> Look | None:
+        """Authorize, record and ask. `None` if policy denied the read: the action is parked then. A look whether an
+        undo has worked counts in the undo's own schedule too.
+        """
         state = self.book.state(run_id)
         action = state.actions[action_id]
         decision = self.policy.probe(state.run, subject_of(action))
@@ -102,17 +122,23 @@ class Looker:
             return None
 
         def sent(state: RunState) -> list[Draft]:
-            number = state.actions[action_id].probes + 1
+            asked = state.actions[action_id]
+            undo = state.undo_of(asked) if purpose == "verify_undone" else None
             return [
                 Draft(e.DecisionRecorded(phase="probe", decision=decision), action_id),
-                Draft(e.ProbeSent(purpose=purpose, number=number), action_id),
+                *(
+                    Draft(e.ProbeSent(purpose=purpose, number=each.probes + 1), each.action_id)
+                    for each in (asked, undo)
+                    if each is not None
+                ),
             ]
 
         state = self.book.record(run_id, sent, epoch=epoch)
+        began_us = state.actions[action_id].probed_us or 0
         self.kit.progress.reached("before_probe", run_id, action_id)
         observation = self._ask(state, action_id, purpose)
         self.kit.progress.reached("after_probe", run_id, action_id)
-        return observation
+        return Look(observation, began_us)
 
     def _ask(self, state: RunState, action_id: str, purpose: e.ProbePurpose) -> Observation:
         action = state.actions[action_id]

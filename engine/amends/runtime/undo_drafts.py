@@ -103,18 +103,18 @@ def seen(outcome: Outcome, at_us: int, code: str) -> e.OutcomeRecorded:
 
 
 def verified(
-    forward: ActionRow, undo: ActionRow | None, observation: Observation, how: How, now_us: int
+    forward: ActionRow, undo: ActionRow | None, observation: Observation, how: How, looked_us: int
 ) -> e.CompensationVerified:
-    """The effect is gone, as a separate read found."""
+    """The effect is gone, as a separate read found that began at `looked_us`."""
     return e.CompensationVerified(
         how=how,
         undo=undo.action_id if undo else "",
         observation=observation,
-        late_check_due_us=_late_check_due(forward, undo, now_us),
+        late_check_due_us=_late_check_due(forward, undo, looked_us),
     )
 
 
-def _late_check_due(forward: ActionRow, undo: ActionRow | None, now_us: int) -> int | None:
+def _late_check_due(forward: ActionRow, undo: ActionRow | None, looked_us: int) -> int | None:
     """When to look once more. Where an answer was lost, something can still land until its deadline + settle time. And
     an effect that is "already gone" before anybody undid it may only be too young for a read that lags (rule 4).
     """
@@ -128,7 +128,7 @@ def _late_check_due(forward: ActionRow, undo: ActionRow | None, now_us: int) -> 
     due = max(lost, default=0) + settle
     if undo is None and forward.outcome is Outcome.SUCCEEDED:
         due = max(due, (forward.outcome_us or 0) + settle)
-    return due if due > now_us else None
+    return due if due > looked_us else None
 
 
 def _lost(evidence: Evidence) -> bool:

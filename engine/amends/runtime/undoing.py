@@ -19,7 +19,7 @@ from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
 from amends.runtime.flights import Flights, call_of, classified
 from amends.runtime.kit import Kit
-from amends.runtime.looking import Looker
+from amends.runtime.looking import Look, Looker
 from amends.runtime.sending import Sending
 from amends.runtime.sessions import Session
 from amends.spi.capability import Call, Receipt
@@ -180,45 +180,41 @@ class Undoing:
     def verify(self, session: Session, action_id: str) -> None:
         """The separate read after an undo: only `absent` makes it compensated (rule 18)."""
         self.kit.progress.reached("before_verify", session.run_id, action_id)
-        observation = self.looker.observe(session.run_id, action_id, session.epoch, "verify_undone")
-        if observation is None:
+        look = self.looker.observe(session.run_id, action_id, session.epoch, "verify_undone")
+        if look is None:
             return
 
         def decide(state: RunState) -> list[Draft]:
             forward = state.actions[action_id]
             undo = state.undo_of(forward)
-            drafts = [Draft(e.ProbeAnswered(purpose="verify_undone", observation=observation), action_id)]
-            if undo is None:
-                return drafts
-            drafts.append(Draft(e.ProbeSent(purpose="verify_undone", number=undo.probes + 1), undo.action_id))
-            return [*drafts, *self._after_look(state, forward, undo, observation)]
+            drafts = [Draft(e.ProbeAnswered(purpose="verify_undone", observation=look.observation), action_id)]
+            return drafts if undo is None else [*drafts, *self._after_look(state, forward, undo, look)]
 
         self.book.record(session.run_id, decide, epoch=session.epoch)
         self.kit.progress.reached("after_verify", session.run_id, action_id)
 
-    def _after_look(
-        self, state: RunState, forward: ActionRow, undo: ActionRow, observation: Observation
-    ) -> list[Draft]:
-        now = self.kit.ledger_now_us(state.run)
+    def _after_look(self, state: RunState, forward: ActionRow, undo: ActionRow, look: Look) -> list[Draft]:
+        now, observation = self.kit.ledger_now_us(state.run), look.observation
         match observation.seen:
             case "absent":
                 return [
                     Draft(undo_drafts.seen(Outcome.SUCCEEDED, now, "verified_undone"), undo.action_id),
-                    Draft(undo_drafts.verified(forward, undo, observation, "undone", now), forward.action_id),
+                    Draft(undo_drafts.verified(forward, undo, observation, "undone", look.began_us), forward.action_id),
                 ]
             case "diverged":
                 detail = observation.detail or "the system is in neither state after the undo"
                 return self.escalations.parked(state, forward, ParkedCause.DIVERGED, detail)
-            case "applied" | "many" if now >= settle_over_at_us(forward, undo):
+            case "applied" | "many" if look.began_us >= settle_over_at_us(forward, undo):
                 return [Draft(undo_drafts.seen(Outcome.FAILED, now, "still_applied"), undo.action_id)]
             case _:
                 return []
 
     def late_check(self, session: Session, action_id: str) -> None:
         """One more look at `call deadline + settle`: something may have landed after the verified undo (rule 18)."""
-        observation = self.looker.observe(session.run_id, action_id, session.epoch, "late_check")
-        if observation is None:
+        look = self.looker.observe(session.run_id, action_id, session.epoch, "late_check")
+        if look is None:
             return
+        observation = look.observation
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]

@@ -182,7 +182,11 @@ class RunBuilder(RunRecord):
         self.record(e.ProbeAnswered(purpose=purpose, observation=observation))
         if action.outcome in {Outcome.UNKNOWN, Outcome.FAILED} and purpose in {"reconcile", "confirm"}:
             proven = outcomes.observed(
-                self.action(), observation, at_us=self.now_us, dead_since_us=self.state.run.dead_since_us
+                self.action(),
+                observation,
+                looked_us=self.action().probed_us or 0,
+                at_us=self.now_us,
+                dead_since_us=self.state.run.dead_since_us,
             )
             if proven is not None:
                 self.record(proven)

@@ -36,9 +36,13 @@ def unknown(used=None) -> RunBuilder:
     return RunBuilder().planned("a", used or contract()).intent().later(1).lost()
 
 
-def look(run: RunBuilder, seen="applied", *, dead_since_us=None, **observation):
+def look(run: RunBuilder, seen="applied", *, looked_us=None, dead_since_us=None, **observation):
     return outcomes.observed(
-        run.action("a"), Observation(seen=seen, **observation), at_us=run.now_us, dead_since_us=dead_since_us
+        run.action("a"),
+        Observation(seen=seen, **observation),
+        looked_us=run.now_us if looked_us is None else looked_us,
+        at_us=run.now_us,
+        dead_since_us=dead_since_us,
     )
 
 
@@ -204,6 +208,14 @@ def test_an_owner_proven_dead_before_the_send_proves_nothing_about_it():
     assert final(run.action("a"), attempt_us - 1) == deadline_us + FINAL_AFTER_S * SECOND
     assert final(run.action("a"), attempt_us + 1) == attempt_us + 1 + FINAL_AFTER_S * SECOND
     assert final(run.action("a"), deadline_us + SECOND) == deadline_us + FINAL_AFTER_S * SECOND
+
+
+def test_absence_proves_nothing_if_it_was_asked_for_before_it_was_final():
+    """Rule 4: however late the answer is recorded."""
+    run = unknown().later(100)
+    final_us = outcomes.absence_final_at_us(run.action("a"), None)
+    assert look(run, "absent", looked_us=final_us - 1) is None
+    assert of(look(run, "absent", looked_us=final_us)) == (Outcome.FAILED, "authoritative", "probe_absent")
 
 
 def test_absence_is_never_final_without_a_probe_or_a_send():

@@ -51,7 +51,9 @@ def _queued(name: str, mode: Any) -> Contract:
 KEYED = _made("keyed", probe=_PROBE.model_copy(update={"counts": False}))
 PROBEABLE = _made("probeable", keying=Keying(kind="probeable"))
 SEEN = _made("seen", signal=_SIGNAL, readers=Readers(audience="team", where="the board"))
-ACCEPTED = _made("accepted", probe=_PROBE.model_copy(update={"counts": False}))
+ACCEPTED = _made(  # a late request is then worked on: what it makes may be two delays late
+    "accepted", probe=_PROBE.model_copy(update={"counts": False, "absent_final_after_seconds": 15.0})
+)
 SET = _made(
     "set",
     effect=Effect(kind="value", system="sim", resource="value:{name}", changes="sets"),

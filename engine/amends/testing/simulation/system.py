@@ -22,7 +22,7 @@ from amends.testing.simulation.choosing import Choices
 from amends.testing.simulation.scheduling import Process
 
 LAG_SECONDS = 3.0  # how far a read may lie behind; below every `absent_final_after` and `settle` of the contracts
-LATE_SECONDS = (0.5, 4.0)  # how late a request may land whose answer was lost
+LATE_SECONDS = (0.5, 4.0)  # how late a request may land whose answer was lost, and how long a 202 is worked on
 
 _DO = ("ok", "lost", "nothing", "late", "refused", "busy", "not_sent", "twice")
 _DO_WEIGHTS = (0.62, 0.10, 0.07, 0.06, 0.05, 0.03, 0.03, 0.04)
@@ -115,18 +115,18 @@ class SimSystem:
 
     # --- time ---------------------------------------------------------------------------------------------
 
-    def later(self, work: Callable[[int], None]) -> None:
-        """Something lands after its request was given up; `work` is told when."""
+    def later(self, work: Callable[[int], None], *, since_us: int) -> None:
+        """Something that began at `since_us` lands a while after; `work` is told when."""
         seconds = self.weather.choices.pick("lands after", LATE_SECONDS)
-        self._landing.append((self.clock.now_us() + microseconds(seconds), work))
+        self._landing.append((since_us + microseconds(seconds), work))
 
     def land(self) -> None:
-        """What was to land by now has landed."""
+        """What was to land by now has landed, and what that began, at their times: nobody need have looked then."""
         now = self.clock.now_us()
-        due = [landing for landing in self._landing if landing[0] <= now]
-        self._landing = [landing for landing in self._landing if landing[0] > now]
-        for at_us, work in due:
-            work(at_us)
+        while due := [landing for landing in self._landing if landing[0] <= now]:
+            self._landing = [landing for landing in self._landing if landing[0] > now]
+            for at_us, work in due:
+                work(at_us)
 
     @property
     def calm(self) -> bool:
@@ -182,7 +182,9 @@ class SimCapability(Capability):
                 self._system.reply(call.idempotency_key, refusal)
                 raise refusal
             case "late":
-                self._system.later(lambda at_us: self._made_late(call, at_us, keyed=keyed))
+                self._system.later(
+                    lambda at_us: self._made_late(call, at_us, keyed=keyed), since_us=self._system.clock.now_us()
+                )
                 raise TimeoutError("no answer")
             case _:
                 answer = self._made(call, self._system.clock.now_us())
@@ -209,7 +211,7 @@ class SimCapability(Capability):
             case "nothing":
                 raise TimeoutError("no answer")
             case "late":
-                self._system.later(lambda at_us: self._take_back(call, at_us))
+                self._system.later(lambda at_us: self._take_back(call, at_us), since_us=self._system.clock.now_us())
                 raise TimeoutError("no answer")
             case "lie":
                 return Done()
@@ -286,7 +288,7 @@ class SimAccepted(SimCapability):
     """Works on it first (202), and is done a while later."""
 
     def _made(self, call: Call, at_us: int) -> Receipt:
-        self._system.later(lambda done_us: self._finish(call, done_us))
+        self._system.later(lambda done_us: self._finish(call, done_us), since_us=at_us)
         answer = Accepted(operation=f"operation-{call.marker}")
         self._system.reply(call.idempotency_key, answer)
         return answer

@@ -46,6 +46,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # Ours too, but found through entry points, because surfaces are blind to the test kit and to adapters.
 FOUND: dict[str, str] = {
     "contracts": "Contract files for partner APIs: draft them from an OpenAPI document.",
+    "inject": "Try your workflow on the sandbox with a fault in each world, and see what is left.",
     "scenario": "Scripted runs with trouble, for real, and the end state that must hold.",
 }
 
@@ -55,6 +56,7 @@ class Session:
     """What every command shares: where the project is and where words go."""
 
     config: Path | None = None
+    sandbox: bool = False  # the project's sandbox in place of its production
     output: Output = field(default_factory=Output)
 
 
@@ -117,16 +119,18 @@ def _distribution(point: EntryPoint) -> str:
     envvar="AMENDS_CONFIG",
     help="amends.toml, or a folder at or below it.  [env: AMENDS_CONFIG; default: the current folder]",
 )
+@click.option("--sandbox", is_flag=True, help="Look at the project's sandbox: its own runs, inbox and ledger.")
 @click.version_option(__version__, prog_name="amends")
 @click.pass_context
-def root(ctx: click.Context, config: Path | None) -> None:
+def root(ctx: click.Context, config: Path | None, *, sandbox: bool) -> None:
     """Recover AI-agent runs: know what they changed, undo what may be undone, ask people about the rest.
 
     Data goes to standard output, talk to standard error; `--json` makes the data one document. Exit codes: 0 ok,
     1 failed, 2 usage, 3 not found, 4 denied, 5 conflict, 6 needs a human, 7 unknown outcome, 8 journal or ledger
     unreachable.
     """
-    ctx.ensure_object(Session).config = config
+    session = ctx.ensure_object(Session)
+    session.config, session.sandbox = config, sandbox
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

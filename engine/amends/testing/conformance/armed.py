@@ -42,6 +42,12 @@ class Armed:
             else:
                 self._waiting.append(fault)
 
+    def clear(self) -> None:
+        """Disarm every fault."""
+        with self._lock:
+            self._waiting.clear()
+            self._stale, self._stale_left = None, 0
+
     def next_is(self, kind: FaultKind) -> bool:
         """Whether the next request meets a fault of this kind; it is taken then."""
         with self._lock:

@@ -6,6 +6,7 @@ The adapter's call is made, or not, or two times; what the engine gets back is w
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from amends.core.evidence import Observation
 from amends.spi import Call, NotSent, Question, Receipt, Refused
@@ -66,7 +67,8 @@ class CallLine:
                 raise _cut(fault)
             case "late":
                 self._note("late", _marker(call))
-                self._landing = (lambda: send(call), fault.after_reads)
+                left = replace(call, still_wanted=lambda: True)  # it is on its way: nobody can want it back
+                self._landing = (lambda: send(left), fault.after_reads)
                 raise _cut(fault)
             case "twice":
                 self._sent(call, send, str(fault))
@@ -88,6 +90,16 @@ class CallLine:
                 self._landing = None
                 land()
         return seen
+
+    def disarm(self) -> None:
+        """What has not happened will not happen any more."""
+        self._armed.clear()
+
+    def land(self) -> None:
+        """Let a call that is under way arrive, however few reads there were."""
+        landing, self._landing = self._landing, None
+        if landing is not None:
+            landing[0]()
 
     def stop(self) -> None:
         """There is nothing to let go of."""

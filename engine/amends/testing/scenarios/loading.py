@@ -32,7 +32,7 @@ class Listed:
 
 def list_scenarios(root: Path) -> list[Listed]:
     """Every scenario under `root`, by id. Raises `ConfigError` for a file that is no TOML or has no title."""
-    return [_listed(path.parent, _read(path)) for path in sorted(root.glob(f"*/{FILE_NAME}"))]
+    return [_listed(path.parent, read_toml(path)) for path in sorted(root.glob(f"*/{FILE_NAME}"))]
 
 
 def load_scenario(root: Path, scenario_id: str, variant: str = "") -> Scenario:
@@ -44,7 +44,7 @@ def load_scenario(root: Path, scenario_id: str, variant: str = "") -> Scenario:
             hint="`amends scenario list` shows them",
             known=[found.id for found in list_scenarios(root)],
         )
-    return parse_scenario(_read(folder / FILE_NAME), folder / FILE_NAME, variant)
+    return parse_scenario(read_toml(folder / FILE_NAME), folder / FILE_NAME, variant)
 
 
 def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scenario:
@@ -69,7 +69,7 @@ def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scena
     try:
         return Scenario.model_validate({**merged, "variant": variant, "folder": path.parent, "below": below})
     except ValidationError as error:
-        raise _explained(error, path, variant) from error
+        raise explained(error, path, f" (variant `{variant}`)" if variant else "") from error
 
 
 def _extended(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path | None]:
@@ -84,7 +84,7 @@ def _extended(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path | 
         )
     changes = {key: value for key, value in data.items() if key not in {"extends", *_EDITS}}
     edits = {key: data[key] for key in _EDITS if key in data}
-    merged = merge({**_read(other), "id": path.parent.name}, changes)
+    merged = merge({**read_toml(other), "id": path.parent.name}, changes)
     merged["script"] = _edited(merged.get("script", []), edits, path, "")
     return merged, other.parent
 
@@ -125,7 +125,8 @@ def _edited(
     return made
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, Any]:
+    """The parsed file. Raises `ConfigError` for one that is no TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -137,32 +138,39 @@ def _listed(folder: Path, data: dict[str, Any]) -> Listed:
     return Listed(folder.name, str(data.get("title", "")), variants, folder)
 
 
-def _explained(error: ValidationError, path: Path, variant: str) -> ConfigError:
-    wrong = [_wrong(item) for item in error.errors(include_url=False)]
+def explained(
+    error: ValidationError,
+    path: Path,
+    form: str = "",
+    *,
+    page: str = "docs/scenarios.md",
+    verbs: tuple[str, ...] = VERBS,
+) -> ConfigError:
+    """Every wrong key of a file that holds a script, each with what is wrong and the remedy."""
+    wrong = [_wrong(item, page, verbs) for item in error.errors(include_url=False)]
     listed = "; ".join(f"`{key}`: {what} ({remedy})" for key, what, remedy in wrong)
-    form = f" (variant `{variant}`)" if variant else ""
     return ConfigError(
         f"`{path}`{form} has wrong keys: {listed}",
-        hint="correct each key; docs/scenarios.md has them all",
+        hint=f"correct each key; {page} has them all",
         file=str(path),
         keys=[{"key": key, "message": what, "remedy": remedy} for key, what, remedy in wrong],
     )
 
 
-def _wrong(item: ErrorDetails) -> tuple[str, str, str]:
+def _wrong(item: ErrorDetails, page: str, verbs: tuple[str, ...]) -> tuple[str, str, str]:
     key = ".".join(_places(item["loc"])) or "the file"
     given = item["input"]
     match item["type"]:
         case "extra_forbidden":
-            return key, "there is no such key", "take it out, or look for its right name in docs/scenarios.md"
+            return key, "there is no such key", f"take it out, or look for its right name in {page}"
         case "missing":
             return key, "is missing", "add it"
         case "verb":
             names = [str(name) for name in cast("dict[str, Any]", given)] if isinstance(given, dict) else []
-            verbs = [name for name in names if name in VERBS]
-            near = [m for name in names for m in get_close_matches(name, VERBS, n=1)]
-            remedy = f"did you mean `{near[0]}`?" if near and not verbs else f"give it one of {', '.join(VERBS)}"
-            return key, f"has {len(verbs) or 'no'} verbs", remedy
+            has = [name for name in names if name in verbs]
+            near = [m for name in names for m in get_close_matches(name, verbs, n=1)]
+            remedy = f"did you mean `{near[0]}`?" if near and not has else f"give it one of {', '.join(verbs)}"
+            return key, f"has {len(has) or 'no'} verbs", remedy
         case "value_error":
             return key, item["msg"].removeprefix("Value error, "), "correct it"
         case _:

@@ -190,7 +190,7 @@ class Player:
         if entry.kill_at:
             raise ScriptError(f"`{entry.call}` came back and never reached `{entry.kill_at}`")
         if result is not None:
-            self._remember(entry.step or entry.call, result)
+            self._remember(entry.called, result)
             _expect(entry.call, "status", result.status, entry.status, result)
             _expect(entry.call, "outcome", result.outcome, entry.outcome, result)
             _expect(entry.call, "repeated", result.repeated, entry.repeated, result)

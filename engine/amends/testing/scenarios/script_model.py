@@ -60,14 +60,24 @@ class Open(Act):
     open: RunIdentity
 
 
-class Call(Act):
-    """One call of the agent. `raises`, `status` and `outcome` say what it must get back."""
+class Step(Act):
+    """One call of the agent, and nothing about what it must get back."""
 
     call: str = Field(min_length=1)
     args: Values = Field(default_factory=dict[str, Any])
     label: str = ""
     depends_on: tuple[str, ...] | None = None  # names of steps; `[]`: independent; left out: nothing declared
     required: bool = True
+
+    @property
+    def called(self) -> str:
+        """The step's name."""
+        return self.step or self.call
+
+
+class Call(Step):
+    """One call of the agent. `raises`, `status` and `outcome` say what it must get back."""
+
     improvised: bool = False  # the model's own idea, not in the plan: for readers
     raises: str = ""
     status: ActionStatus | None = None

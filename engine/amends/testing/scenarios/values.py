@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from amends.core.errors import UnknownName
@@ -37,3 +37,15 @@ def look_up(path: str, known: Mapping[str, Any]) -> Any:
             raise UnknownName(f"nothing fills the placeholder `${{{path}}}`", known=sorted(known))
         found = cast("Mapping[str, Any]", found)[part]
     return found
+
+
+def placeholders(value: Any) -> Iterator[str]:
+    """The dotted path of every placeholder in `value`, deep."""
+    if isinstance(value, str):
+        yield from _PLACEHOLDER.findall(value)
+    elif isinstance(value, Mapping):
+        for inner in cast("Mapping[str, Any]", value).values():
+            yield from placeholders(inner)
+    elif isinstance(value, list | tuple):
+        for inner in cast("list[Any]", value):
+            yield from placeholders(inner)

@@ -1,13 +1,16 @@
 """A project whose adapters have a sandbox: the loopback partner as the user's staging, and one as production."""
 
 import json
+import os
 import shutil
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import pytest
 
+from amends import Engine
 from amends.surfaces.cli import app
+from amends.testing.distributions import MadeDistributions
 from amends.testing.loopback import LoopbackSystem
 
 SETTINGS = """
@@ -31,21 +34,18 @@ contracts = "contracts"
 token = "env:PARTNER_TOKEN"
 account = "acct_main"
 """
+DRAWER = """
+[adapters.{name}]
+plugin = "drawer"
+folder = "production/{name}"
+{options}
+
+[adapters.{name}.sandbox]
+folder = "staging/{name}"
+"""
 SANDBOX = """
 [adapters.partner.sandbox]
 base_url = "{staging}"
-"""
-RESERVE = """
-workflow = "orders"
-agent = "order-agent"
-
-[values]
-sku = "kettle"
-
-[[script]]
-call = "partner.reserve_inventory"
-as = "reserve"
-args = { order = "o-${world}", sku = "${values.sku}", quantity = 2 }
 """
 
 
@@ -88,6 +88,11 @@ class Told:
     def json(self):
         return json.loads(self.out)
 
+    def world(self, fault):
+        """The one world of a fault."""
+        (found,) = [world for world in self.json["worlds"] if world["fault"] == fault]
+        return found
+
     def verdicts(self):
         """(fault, point) -> verdict."""
         return {(w["fault"], w["step"], w["point"]): w["verdict"] for w in self.json["worlds"]}
@@ -108,3 +113,41 @@ def inject(project, capsys):
         return told
 
     return running
+
+
+@pytest.fixture
+def drawer(project, tmp_path, monkeypatch):
+    """Give the project a drawer: an adapter of the site, whose effects are files. Answers its staging folder."""
+    made = MadeDistributions(tmp_path / "site")
+    made.add("amends-drawer", Path(__file__).with_name("drawer_plugin.py").read_text(), entry_point="drawer")
+    monkeypatch.syspath_prepend(str(made.folder))
+    path = os.pathsep.join(filter(None, [str(made.folder), os.environ.get("PYTHONPATH")]))
+    monkeypatch.setenv("PYTHONPATH", path)  # for the processes that are killed
+    monkeypatch.setenv("DRAWER_KEY", "open-sesame")
+
+    def giving(name="drawer", **options):
+        """`lies`: its undo does nothing and says so to nobody; `rungs`: the ladder of its inverses."""
+        lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in options.items())
+        with (project / "amends.toml").open("a") as settings:
+            settings.write(DRAWER.format(name=name, options=lines))
+        return project / "staging" / name
+
+    yield giving
+    made.forget()
+
+
+@pytest.fixture
+def recorded(project):
+    """A production run that its agent left after these calls: (capability, args) or a function of the results."""
+
+    def recording(*calls):
+        with Engine.open(project, mirror=False) as engine:
+            run = engine.run(workflow="orders", run_key="o-1", agent="order-agent")
+            results = []
+            for call in calls:
+                capability, args = call(results) if callable(call) else call
+                results.append(run.call(capability, args))
+            run.finish()
+        return results
+
+    return recording

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -24,6 +25,8 @@ class Boundary:
     line: CallLine = field(default_factory=CallLine)
     rejects_undo_of: str = ""  # an action id: its compensation is refused
     rejected_rung: str = ""  # the first rung that was tried, and each time it is; the next one passes
+    made: set[str] = field(default_factory=set[str])  # action ids whose call came back with a receipt
+    seen_before_call: dict[str, Observation] = field(default_factory=dict[str, Observation])
     seen_before_undo: dict[str, Observation] = field(default_factory=dict[str, Observation])
 
     @property
@@ -42,7 +45,19 @@ class Boundary:
         """A call, or one that takes an effect back (with a rung), by whichever capability."""
         if call.rung:
             self._before_undo(call)
-        return self.line.around_send(call, send, ask)
+        else:
+            with suppress(Exception):  # a read that fails tells nothing
+                self.seen_before_call[call.action_id] = ask(call)
+        return self.line.around_send(call, self._noted(send), ask)
+
+    def _noted(self, send: Callable[[Call], Receipt]) -> Callable[[Call], Receipt]:
+        def noting(call: Call) -> Receipt:
+            receipt = send(call)
+            if not call.rung:
+                self.made.add(call.action_id)
+            return receipt
+
+        return noting
 
     def _before_undo(self, call: Call) -> None:
         if call.observed is not None:

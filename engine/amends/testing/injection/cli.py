@@ -58,9 +58,11 @@ def inject(
     (for a person), or `left` (something is there that the ledger says is not). Exit codes: 0 held, 6 a person is
     needed, 1 something was overstated or a fault did not fire.
     """
-    config: Path | None = context.find_root().params.get("config")
+    root = context.find_root().params
+    config: Path | None = root.get("config")
     try:
-        return _injected(config, workflow, run_name, faults, candidate, wait_seconds, as_json=as_json)
+        made = _workflow(config, workflow, run_name, sandbox=bool(root.get("sandbox")))
+        return _injected(config, made, faults, candidate, wait_seconds, as_json=as_json)
     except AmendsError as error:
         if not as_json:
             raise
@@ -70,8 +72,7 @@ def inject(
 
 def _injected(
     config: Path | None,
-    path: Path | None,
-    run_name: str,
+    workflow: Workflow,
     texts: tuple[str, ...],
     candidate: Path | None,
     wait_seconds: float,
@@ -83,7 +84,6 @@ def _injected(
     from amends.testing.injection import faults, sandbox, telling, trying  # noqa: PLC0415 - same
     from amends.testing.injection.world import Setting  # noqa: PLC0415 - same
 
-    workflow = _workflow(config, path, run_name)
     asked = faults.asked_for(texts, workflow)
     with sandbox.open_sandbox(config) as engine:
         for problem in engine.plugins.problems:
@@ -109,7 +109,7 @@ def _injected(
     return _NEEDS_HUMAN if report.verdict == "waits" else 0
 
 
-def _workflow(config: Path | None, path: Path | None, run_name: str) -> Workflow:
+def _workflow(config: Path | None, path: Path | None, run_name: str, *, sandbox: bool) -> Workflow:
     """The workflow of the file, or of the recorded run. Raises `InvalidInput`, `ConfigError` or `UnknownName`."""
     from amends.bootstrap import Engine  # noqa: PLC0415 - `--help` stays quick
     from amends.testing.injection.recorded import workflow_of  # noqa: PLC0415 - same
@@ -119,7 +119,7 @@ def _workflow(config: Path | None, path: Path | None, run_name: str) -> Workflow
         raise InvalidInput("name a workflow file or `--run`, not both", hint="`amends inject --help` shows how")
     if path is not None:
         return load_workflow(path)
-    with Engine.desk(config) as desk:
+    with Engine.desk(config, sandbox=sandbox) as desk:
         return workflow_of(_recorded(desk, run_name))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from amends.core.rows import ActionRow, ApprovalRow, EscalationRow, RunState
 from amends.core.status import ActionKind, ActionStatus
 from amends.runtime.kit import Kit, Offer
 from amends.spi import Question
+from amends.testing.injection.boundary import Boundary
 
 _S = ActionStatus
 _GONE = frozenset({_S.FAILED, _S.DENIED, _S.WITHDRAWN, _S.COMPENSATED})
@@ -41,16 +42,14 @@ class Seen:
         return self.seen not in {"absent", "not sent"}
 
 
-def look(engine: Engine, state: RunState, before_undo: Mapping[str, Observation]) -> list[Seen]:
+def look(engine: Engine, state: RunState, boundary: Boundary) -> list[Seen]:
     """Every effect of a run and every correction that waits. Ask an engine whose adapters have seen nothing yet."""
-    found = [
-        _look_at(engine.kit, state, action, before_undo.get(action.action_id)) for action in state.forward_actions()
-    ]
+    found = [_look_at(engine.kit, state, action, boundary) for action in state.forward_actions()]
     notes = [a for a in state.actions.values() if a.kind is ActionKind.CORRECT and a.status is _S.NEEDS_HUMAN]
     return [*found, *(_waits(state, note, "not sent") for note in notes)]
 
 
-def _look_at(kit: Kit, state: RunState, action: ActionRow, before_undo: Observation | None) -> Seen:
+def _look_at(kit: Kit, state: RunState, action: ActionRow, boundary: Boundary) -> Seen:
     if not action.ever_sent:
         settled = action.status in _GONE or action.status is _S.SUCCEEDED
         return Seen(action, "held", "not sent") if settled else _waits(state, action, "not sent")
@@ -58,7 +57,7 @@ def _look_at(kit: Kit, state: RunState, action: ActionRow, before_undo: Observat
     probed = _asked(kit, offer.capability.probe, _question(kit, offer, action))
     twins = len(set(probed.twins) - {action.reference or probed.reference})
     if action.status in _GONE:
-        return _gone(kit, offer, state, action, probed, before_undo, twins)
+        return _gone(kit, offer, state, action, probed, boundary, twins)
     if action.status is not _S.SUCCEEDED:
         return _waits(state, action, probed.seen, twins)
     if probed.seen in _THERE or (probed.seen == "absent" and action.before_image == action.after_image != {}):
@@ -72,15 +71,21 @@ def _gone(
     state: RunState,
     action: ActionRow,
     probed: Observation,
-    before_undo: Observation | None,
+    boundary: Boundary,
     twins: int,
 ) -> Seen:
     """A claim that nothing is left. Where something was taken back, the adapter's own way of telling counts too: a
-    refunded charge is still a charge. But what looks as it did before the undo was not taken back.
+    refunded charge is still a charge. But what looks as it did before the undo was not taken back. And what was there
+    before the call is somebody else's.
     """
     claim = "the ledger says that nothing is left of it"
     if probed.seen == "absent":
         return Seen(action, "held", "absent", duplicates=twins)
+    before_call, before_undo = (
+        seen.get(action.action_id) for seen in (boundary.seen_before_call, boundary.seen_before_undo)
+    )
+    if action.status is _S.FAILED and before_call is not None and _same(before_call, probed):
+        return Seen(action, "held", "absent", "what is there was there before the call", duplicates=twins)
     if action.status is not _S.COMPENSATED:
         return _contradicted(action, probed, twins, claim)
     verified = _asked(kit, offer.capability.verify_undone, _question(kit, offer, action))
@@ -158,9 +163,14 @@ def _waits(state: RunState, action: ActionRow, seen: str, twins: int = 0) -> See
         item = items[-1]
         how = f"{item.cause}: {item.proposed}; choices: {', '.join(item.choices)}"
         return Seen(action, "waits", seen, item.in_doubt, f"{item.owner} (queue {item.queue})", how, twins)
+    return Seen(action, "waits", seen, action.parked_detail, "recovery", goes_on(state), twins)
+
+
+def goes_on(state: RunState) -> str:
+    """When recovery looks again."""
     due = state.run.due_us
     when = f"at {datetime.fromtimestamp(due / 1_000_000, tz=UTC):%H:%M:%SZ}" if due else "after the others"
-    return Seen(action, "waits", seen, action.parked_detail, "recovery", f"goes on {when}: give it time", twins)
+    return f"it goes on {when}; allow it more time with --wait-seconds"
 
 
 def _about(state: RunState, row: ApprovalRow | EscalationRow, action: ActionRow) -> bool:

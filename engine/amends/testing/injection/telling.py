@@ -31,10 +31,15 @@ def lines(report: Report) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
     for tried in report.worlds:
         yield from _details(tried)
+    reasons: dict[str, list[str]] = {}
     for one in report.not_tried:
-        yield f"not tried: {one.fault}: {one.reason}"
+        reasons.setdefault(one.reason, []).append(str(one.fault))
+    for reason, faults in reasons.items():
+        yield f"not tried: {', '.join(faults)}: {reason}"
     for tried, seen in report.left_behind:
-        yield f"left on the sandbox by {tried.world}: {seen.action.resource} ({seen.seen})"
+        yield f"left on the sandbox by {tried.world} ({name_of(tried)}): {seen.action.resource}, seen `{seen.seen}`"
+    if any(seen.standing == "waits" for _, seen in report.left_behind):
+        yield "`amends --sandbox inbox list` shows what waits for a person there"
 
 
 def name_of(tried: Tried) -> str:
@@ -50,9 +55,11 @@ def _row(tried: Tried) -> tuple[str, ...]:
 
 def _details(tried: Tried) -> Iterator[str]:
     open_ones = [seen for seen in tried.seen if seen.standing != "held"]
-    if not open_ones and not tried.detail:
+    if tried.verdict == "held":
         return
     yield f"{name_of(tried)}:"
+    if tried.verdict == "did_not_fire":
+        yield "  the fault was armed, and never happened"
     if tried.detail:
         yield f"  {tried.detail}"
     for seen in open_ones:

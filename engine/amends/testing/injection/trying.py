@@ -86,14 +86,14 @@ def _blocked(
 
 
 def _explained(tried: Tried, before: Sequence[Tried]) -> Tried:
-    """A world that stopped where an earlier one left something of the same name says so."""
-    if not tried.stopped_at or tried.verdict not in {"did_not_fire", "stopped"}:
+    """A world that did not come to its fault, where an earlier one left something of the same name, says so."""
+    if tried.fault is None or tried.verdict not in {"did_not_fire", "stopped"}:
         return tried
-    resource = tried.resources.get(tried.stopped_at)
+    wanted = {tried.resources.get(step) for step in (tried.stopped_at, tried.fault.step)} - {None}
     for earlier in before:
         for left in earlier.left_behind:
-            if left.action.resource == resource:
-                detail = f"{_in_the_way(earlier, left)}; {tried.detail}"
+            if left.action.resource in wanted:
+                detail = "; ".join(part for part in (_in_the_way(earlier, left), tried.detail) if part)
                 return replace(tried, verdict="blocked", detail=detail)
     return tried
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -18,7 +18,7 @@ from amends.testing.injection.agent import Agent, Stop
 from amends.testing.injection.boundary import Boundary
 from amends.testing.injection.crash import Errand, killed
 from amends.testing.injection.faults import Fault
-from amends.testing.injection.looking import Seen, look
+from amends.testing.injection.looking import Seen, goes_on, look
 from amends.testing.injection.sandbox import open_sandbox
 from amends.testing.injection.workflow import Workflow
 
@@ -52,7 +52,7 @@ class Tried:
     run_id: str = ""
     run_status: str = ""
     stopped_at: str = ""
-    detail: str = ""
+    detail: str = ""  # why the agent stopped, if it did
     seen: tuple[Seen, ...] = ()
     left_behind: tuple[Seen, ...] = ()
     resources: dict[str, str] = field(default_factory=dict[str, str])  # step -> what it acted on
@@ -68,15 +68,29 @@ def try_world(setting: Setting, world: str, fault: Fault | None) -> Tried:
     """Play one world to its end. Raises `AmendsError` if the sandbox cannot be opened."""
     boundary = Boundary()
     if fault is not None and fault.kind == "crash":
-        stop, fired = _crash(setting, world, fault)
-        with open_sandbox(setting.config, boundary=boundary) as engine:
-            _recover(engine, setting, world)
+        played = _crash(setting, world, fault)
     else:
-        stop, fired = _played(setting, world, fault, boundary)
-    return _judged(setting, world, fault, boundary, stop, fired=fired)
+        played = _played(setting, world, fault, boundary)
+    return _judged(setting, world, fault, boundary, played)
 
 
-def _crash(setting: Setting, world: str, fault: Fault) -> tuple[Stop | None, bool]:
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """What was seen of the agent's part, of the fault, and of recovery."""
+
+    stop: Stop | None
+    fired: bool
+    trouble: str = ""  # why recovery could not run
+    lost_call: str = ""  # the action whose answer was lost or late: it counts once its call was made
+
+    @property
+    def words(self) -> str:
+        """Why the agent stopped, and recovery did not run, if so."""
+        stopped = f"the agent stopped at `{self.stop.step}`: {self.stop.why}" if self.stop else ""
+        return "; ".join(part for part in (stopped, self.trouble) if part)
+
+
+def _crash(setting: Setting, world: str, fault: Fault) -> _Played:
     if fault.point is None:
         raise ValueError("a crash has a point")
     errand = Errand(
@@ -87,8 +101,10 @@ def _crash(setting: Setting, world: str, fault: Fault) -> tuple[Stop | None, boo
         step=fault.step,
         point=fault.point,
     )
-    trouble = killed(errand, setting.folder)
-    return (Stop(fault.step, trouble) if trouble else None), not trouble
+    instead = killed(errand, setting.folder)
+    with open_sandbox(setting.config) as engine:
+        trouble = _recover(engine, setting, world)
+    return _Played(Stop(fault.step, instead) if instead else None, not instead, trouble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +124,8 @@ class _Meeting:
         return self.fault is not None and step == self.fault.step and self.fault.kind == "bundle_changed"
 
 
-def _played(setting: Setting, world: str, fault: Fault | None, boundary: Boundary) -> tuple[Stop | None, bool]:
-    """The agent's part and recovery, in this process; whether the fault was seen to happen."""
+def _played(setting: Setting, world: str, fault: Fault | None, boundary: Boundary) -> _Played:
+    """The agent's part and recovery, in this process."""
     kind = fault.kind if fault else ""
     with open_sandbox(setting.config, boundary=boundary) as engine:
         agent = Agent(engine, setting.workflow, world, _Meeting(fault, boundary))
@@ -118,11 +134,12 @@ def _played(setting: Setting, world: str, fault: Fault | None, boundary: Boundar
         if fault is not None and kind == "undo_rejected":
             boundary.rejects_undo_of = agent.ids.get(fault.step, "")
         if kind != "bundle_changed":
-            _recover(engine, setting, world)
-            return stop, fault is None or boundary.fired
+            trouble = _recover(engine, setting, world)
+            lost = agent.ids.get(fault.step, "") if fault and kind in _ON_THE_LINE else ""
+            return _Played(stop, fault is None or boundary.fired, trouble, lost)
     with open_sandbox(setting.config, boundary=boundary, bundle=setting.candidate) as engine:
-        _recover(engine, setting, world)
-        return stop, any(digest != first for digest in _deciding(engine, setting, world))
+        trouble = _recover(engine, setting, world)
+        return _Played(stop, any(digest != first for digest in _deciding(engine, setting, world)), trouble)
 
 
 def _deciding(engine: Engine, setting: Setting, world: str) -> set[str]:
@@ -133,52 +150,62 @@ def _deciding(engine: Engine, setting: Setting, world: str) -> set[str]:
     return {body.decision.effective_digest for body in bodies if isinstance(body, DecisionRecorded)}
 
 
-def _recover(engine: Engine, setting: Setting, world: str) -> None:
+def _recover(engine: Engine, setting: Setting, world: str) -> str:
+    """Recover the world's run; why that could not be, if so."""
     state = engine.find(setting.workflow.workflow, world)
-    if state is not None and not state.run.terminal and state.run.status is not RunStatus.NEEDS_HUMAN:
+    if state is None or state.run.terminal or state.run.status is RunStatus.NEEDS_HUMAN:
+        return ""
+    try:
         engine.recover(state.run.run_id, wait_seconds=setting.wait_seconds)
+    except AmendsError as error:
+        return f"recovery could not run: {error.message}{f' ({error.hint})' if error.hint else ''}"
+    return ""
 
 
-def _judged(
-    setting: Setting, world: str, fault: Fault | None, boundary: Boundary, stop: Stop | None, *, fired: bool
-) -> Tried:
+def _judged(setting: Setting, world: str, fault: Fault | None, boundary: Boundary, played: _Played) -> Tried:
     """The look at the sandbox through fresh adapters, then cleaning up, then what is left."""
     boundary.line.disarm()
     with open_sandbox(setting.config) as engine:
         state = engine.find(setting.workflow.workflow, world)
         if state is None:
-            return Tried(world, fault, "did_not_fire" if fault else "stopped", detail=stop.why if stop else "")
+            return Tried(world, fault, "did_not_fire" if fault else "stopped", detail=played.words)
         with suppress(Exception):  # what a late call ran into is its own affair: the look tells what is there
             boundary.line.land()
-        seen = look(engine, state, boundary.seen_before_undo)
-        left = look(engine, _cleaned(engine, state, setting.wait_seconds), {}) if _to_clean(seen) else seen
-        verdict, detail = _verdict(seen, fault, stop, fired=fired)
+        if played.lost_call and played.lost_call not in boundary.made:
+            played = replace(played, fired=False)  # it never came to an answer that could be lost
+        seen = look(engine, state, boundary)
+        left = look(engine, _cleaned(engine, state, setting.wait_seconds), boundary) if _to_clean(seen) else seen
         return Tried(
             world=world,
             fault=fault,
-            verdict=verdict,
+            verdict=_verdict(state, seen, fault, played),
             run_id=state.run.run_id,
             run_status=state.run.status.value,
-            stopped_at=stop.step if stop else "",
-            detail=detail,
+            stopped_at=played.stop.step if played.stop else "",
+            detail="; ".join(part for part in (played.words, _unfinished(state)) if part),
             seen=tuple(seen),
             left_behind=tuple(one for one in left if one.there),
             resources=_resources(setting.workflow, state),
         )
 
 
-def _verdict(seen: Sequence[Seen], fault: Fault | None, stop: Stop | None, *, fired: bool) -> tuple[Verdict, str]:
+def _verdict(state: RunState, seen: Sequence[Seen], fault: Fault | None, played: _Played) -> Verdict:
     standings = {one.standing for one in seen}
-    why = f"the agent stopped at `{stop.step}`: {stop.why}" if stop else ""
     if "left" in standings:
-        return "left", why
-    if not fired:
-        return "did_not_fire", why or "the fault was armed and never happened"
-    if fault is None and stop is not None and not stop.asks:
-        return "stopped", why
-    if "waits" in standings or (fault is None and stop is not None):
-        return "waits", why
-    return "held", ""
+        return "left"
+    if not played.fired:
+        return "did_not_fire"
+    if played.trouble or (fault is None and played.stop is not None and not played.stop.asks):
+        return "stopped"
+    if "waits" in standings or not state.run.terminal or (fault is None and played.stop is not None):
+        return "waits"
+    return "held"
+
+
+def _unfinished(state: RunState) -> str:
+    """What recovery had left to do when its time was over."""
+    waits = state.run.status in {RunStatus.OPEN, RunStatus.RECOVERING, RunStatus.COMMITTING}
+    return f"recovery was not done: {goes_on(state)}" if waits else ""
 
 
 def _to_clean(seen: Sequence[Seen]) -> bool:

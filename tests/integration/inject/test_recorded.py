@@ -1,0 +1,72 @@
+"""`amends inject --run`: a recorded run on the sandbox."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+def puts(name):
+    """What a drawer was sent by calls."""
+    lines = [json.loads(line) for line in Path(f"{name}/drawer/log").read_text().splitlines()]
+    return [(line["args"]["name"], line["args"]["beside"], line["key"]) for line in lines if line["what"] == "put"]
+
+
+@pytest.fixture
+def two_puts(drawer, recorded):
+    """A committed run: a spoon, and a fork beside it, named by the spoon's reference."""
+    drawer()
+    spoon, _ = recorded(
+        ("drawer.put", {"name": "spoon"}),
+        lambda results: ("drawer.put", {"name": "fork", "beside": results[0].reference}),
+    )
+    return spoon
+
+
+@pytest.mark.crash
+def test_a_recorded_run_meets_the_faults_on_the_sandbox(inject, two_puts, monkeypatch):
+    """Its secret references are resolved there, and an argument that was an earlier output is the new one."""
+    monkeypatch.setenv("DRAWER_KEY", "the-sandbox-key")
+    told = inject("", "--run", "orders/o-1", "--json", "--fault", "crash@put_2")
+    assert told.verdicts() == {
+        ("none", "", ""): "held",
+        ("crash", "put_2", "before_call"): "held",
+        ("crash", "put_2", "after_call"): "held",
+    }
+    assert puts("production") == [("spoon", "", "open-sesame"), ("fork", two_puts.reference, "open-sesame")]
+    spoons = {beside for name, beside, _ in puts("staging") if name == "fork"}
+    assert len(spoons) == 1
+    assert two_puts.reference not in spoons
+    assert [name for name, _, _ in puts("staging")] == ["spoon", "fork", "spoon", "spoon", "fork"]
+    assert {key for _, _, key in puts("staging")} == {"the-sandbox-key"}
+
+
+def test_redacted_arguments_are_said_before_anything_is_sent(inject, drawer, recorded):
+    """A value that nobody has cannot be sent again; a workflow file with a reference can."""
+    drawer()
+    recorded(("drawer.put", {"name": "spoon"}), ("drawer.put", {"name": "fork", "beside": "the «redacted» one"}))
+    told = inject("", "--run", "orders/o-1", code=2)
+    assert "`drawer.put`: `beside` was redacted" in told.err
+    assert "workflow file" in told.err
+    assert not Path("staging/drawer/log").exists()
+
+
+def test_a_text_that_looks_like_a_placeholder_is_sent_as_it_was(inject, drawer, recorded):
+    """A recorded run's arguments are data."""
+    drawer()
+    recorded(("drawer.put", {"name": "spoon", "beside": "${world} and ${more}"}))
+    inject("", "--run", "orders/o-1", "--fault", "lost_answer")
+    assert {beside for _, beside, _ in puts("staging")} == {"${world} and ${more}"}
+
+
+def test_an_unknown_run_is_not_found(inject, drawer, recorded):
+    """By id and by name."""
+    drawer()
+    recorded(("drawer.put", {"name": "spoon"}))
+    for name in ("orders/o-2", "nobody"):
+        assert "`amends runs list` shows them" in inject("", "--run", name, code=3).err
+
+
+def test_a_file_and_a_run_at_once_are_a_usage_error(inject):
+    """One of them, and neither is as wrong."""
+    assert "not both" in inject("", code=2).err

@@ -11,13 +11,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 ARGS ?=
 SEEDS ?= 200
 MODEL ?= whole
+KILLS ?= 1000
+FREEZES ?= 200
 MODULES ?= status schedule settling order identity canonical redaction
 SECONDS ?= 3600
 SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real coverage mutation sim model crash lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real coverage mutation sim model crash chaos lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +72,9 @@ sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's ru
 
 model: setup ## go through every world of a small configuration; MODEL=small takes a minute
 	@$(BIN)/python -m amends.testing.simulation --model $(MODEL)
+
+chaos: setup ## kill and freeze real processes at random moments, KILLS and FREEZES of them (default 1000 and 200); ARGS="--seed N"
+	@$(BIN)/python -m amends.testing.crash.chaos --kills $(KILLS) --freezes $(FREEZES) $(ARGS)
 
 crash: setup ## kill and freeze real processes at every point, recover, count at the systems; ARGS=--short takes a minute
 	@$(BIN)/python -m amends.testing.crash.matrix $(ARGS)

@@ -38,22 +38,28 @@ def audit(partner: LoopbackSystem, slack: LoopbackSystem, meant: Iterable[str]) 
 
 
 def _twice_made(system: LoopbackSystem) -> Iterator[str]:
-    """Two effects of one marker, or one that appeared while its like was present."""
+    return (said for _, said in twice_made(system))
+
+
+def twice_made(system: LoopbackSystem) -> Iterator[tuple[dict[str, Any], str]]:
+    """Two effects of one marker, or one that appeared while its like was present: one of them, and it in words."""
     events = system.effect_events()  # before the effects: what lands meanwhile has no event here
     effects = {e["seq"]: e for e in system.effects()}
     by_marker = Counter((e["kind"], e["marker"]) for e in effects.values() if e["marker"])
-    yield from (f"{kind} of action {marker}: {n} times" for (kind, marker), n in by_marker.items() if n > 1)
+    last = {(e["kind"], e["marker"]): e for e in effects.values()}
+    yield from ((last[it], f"{it[0]} of action {it[1]}: {n} times") for it, n in by_marker.items() if n > 1)
     if system.name == "slack":
         return  # a person may get many notes
     present: Counter[tuple[str, str]] = Counter()
     for event in events:
         if event["actor"] != "agent":
             continue
-        thing = (event["kind"], effects[event["effect_seq"]]["resource"])
+        effect = effects[event["effect_seq"]]
+        thing = (event["kind"], effect["resource"])
         if event["event"] in {"created", "restored"}:
             present[thing] += 1
             if present[thing] > 1:
-                yield f"{thing[0]} on {thing[1]}: {present[thing]} at once"
+                yield effect, f"{thing[0]} on {thing[1]}: {present[thing]} at once"
         elif event["event"] == "removed":
             present[thing] -= 1
 
@@ -93,8 +99,9 @@ def contradictions(desk: bootstrap.Engine, partner: LoopbackSystem, slack: Loopb
 
 def _wrong(state: RunState, action: ActionRow, effects: list[dict[str, Any]]) -> str:
     present = [e for e in effects if e["state"] == "present"]
-    if action.kind is ActionKind.UNDO:
-        return ""
+    adopted = any(known.source == "adopted" for known in action.evidence)
+    if adopted or action.kind in {ActionKind.UNDO, ActionKind.DUPLICATE}:
+        return ""  # what it is about bears another's marker
     if action.status not in _SETTLED:
         return f"it is {action.status}"
     if action.status in _GONE and present:

@@ -43,8 +43,8 @@ class KillPlan:
 
     Alone: the child is killed where it stands. With `delay_seconds`: it goes on, and on, and is killed that much later,
     at whatever it does then, if it still lives. With `in_flight`: it goes on and is killed once that answers True.
-    With `freeze`: it is stopped where it stands, until its `thaw` is set; it goes on for a moment while that is not
-    `clear` (another of its threads holds what all need). With `among`: counted over all who share it.
+    With `freeze`: it is stopped instead, until its `thaw` is set; it goes on for a moment while that is not `clear`
+    (another of its threads holds what all need). With `among`: counted over all who share it.
     """
 
     gap: Gap | Literal["any"]
@@ -90,6 +90,9 @@ class Child:
     def aim(self, plan: KillPlan | None) -> None:
         """Give a child that runs already another plan."""
         self.milestones.clear()
+        self.frozen = None
+        self.hit.clear()
+        self.thaw.clear()
         self.plan = plan
 
     def of(self, word: str) -> list[dict[str, Any]]:
@@ -181,7 +184,7 @@ class _Watch:
                     plan = self._child.plan
                     if plan is None or not plan.freeze:
                         return self._kill()
-                    self._freeze(plan)
+                    self._freeze(plan, "frozen")
             else:
                 self._note(said)
             if not self._answer("q" if said["word"] == "idle" and self._child.stop.is_set() else "g"):
@@ -206,15 +209,26 @@ class _Watch:
         plan = self._child.plan
         if plan is None or not plan.delay_seconds:
             return False
-        self._timer = threading.Timer(plan.delay_seconds, self._shoot)
+        self._timer = threading.Timer(plan.delay_seconds, self._shoot, (plan,))
         self._timer.start()
         return True
 
-    def _shoot(self) -> None:
+    def _shoot(self, plan: KillPlan) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it was quicker
+            if plan.freeze:
+                return self._freeze(plan, "frozen at random")
+            with self._end:
+                self._shot = not self._over
+                if self._shot:
+                    os.kill(self._child.pid, signal.SIGKILL)
+        return None
+
+    def _signal(self, number: int) -> None:
+        """Raises `ProcessLookupError` after the end: the process id may be another's by then."""
         with self._end:
-            if not self._over:
-                self._shot = True
-                os.kill(self._child.pid, signal.SIGKILL)
+            if self._over:
+                raise ProcessLookupError
+            os.kill(self._child.pid, number)
 
     def _ended(self) -> None:
         """The line is closed: by its end, or by the shot."""
@@ -255,20 +269,21 @@ class _Watch:
                 self._hear(said)
         self._buried("held" if plan is None or plan.in_flight is None else "in flight")
 
-    def _freeze(self, plan: KillPlan) -> None:
+    def _freeze(self, plan: KillPlan, how: str) -> None:
         """Stop the child, see that it stands, and let it go on once somebody thaws it."""
         until = time.monotonic() + _WAIT_SECONDS
-        os.kill(self._child.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
         while not (_stopped(self._child.pid) and plan.clear()):
             if time.monotonic() > until:
+                self._signal(signal.SIGCONT)
                 raise TimeoutError(f"`{self._child.name}` was sent SIGSTOP and did not stop where it holds nothing")
-            os.kill(self._child.pid, signal.SIGCONT)
+            self._signal(signal.SIGCONT)
             time.sleep(0.02)
-            os.kill(self._child.pid, signal.SIGSTOP)
-        self._child.frozen = self._where("frozen")
+            self._signal(signal.SIGSTOP)
+        self._child.frozen = self._where(how)
         self._child.hit.set()
         self._child.thaw.wait()
-        os.kill(self._child.pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def _buried(self, how: str) -> None:
         self._child.death = self._where(how)

@@ -53,10 +53,18 @@ class Stage:
         where = self._folder / name
         return write_project(where, partner=self.partner.url, slack=self.slack.url, lease_seconds=lease_seconds)
 
-    def agent(self, errands: Sequence[Errand], plan: KillPlan | None = None, project: Path | None = None) -> Child:
-        """A run loop over these errands, killed or frozen where the plan says."""
-        sleeper = plan is not None and plan.freeze
-        return self._start("agent", plan, project, errands=list(errands), may_be_refused=sleeper)
+    def agent(
+        self,
+        errands: Sequence[Errand],
+        plan: KillPlan | None = None,
+        project: Path | None = None,
+        *,
+        wide: bool = False,
+        may_be_refused: bool = False,
+    ) -> Child:
+        """A run loop over these errands, killed or frozen where the plan says. Who sleeps may be refused afterwards."""
+        sleeper = may_be_refused or (plan is not None and plan.freeze)
+        return self._start("agent", plan, project, errands=list(errands), may_be_refused=sleeper, wide=wide)
 
     def rescuer(self, plan: KillPlan | None = None, project: Path | None = None) -> Child:
         """A process that recovers what it finds until it is told to stop."""

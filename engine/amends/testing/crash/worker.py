@@ -29,13 +29,21 @@ from amends.testing.crash.project import ENVIRONMENT, PARTNER_TOKEN
 
 Ending: TypeAlias = Literal["commit", "fail", "leave", "release"]  # `leave`: open; `release`: with an outbox
 Errand: TypeAlias = tuple[str, int, Ending]  # order, which attempt at it, how the agent ends the run
+BOX, FEE = "-box", "-fee"  # what marks the orders of what is sent without a key
 _SWEEP_SECONDS = 0.4
 
 
-def calls_of(order: str) -> tuple[tuple[str, dict[str, Json]], ...]:
-    """The calls of one run: stock, money, carrier, and a submission that people see."""
+def calls_of(order: str, *, wide: bool = False) -> tuple[tuple[str, dict[str, Json]], ...]:
+    """The calls of one run: stock, money, carrier, and a submission that people see. `wide`: also a box and a fee,
+    under orders of their own, where nobody absorbs a repeat: the one can be found again, the other cannot.
+    """
     address: dict[str, Json] = {"line1": f"{order} Quay"}
+    more: tuple[tuple[str, dict[str, Json]], ...] = (
+        ("partner.reserve_packaging", {"order": f"{order}{BOX}"}),
+        ("partner.book_fee", {"order": f"{order}{FEE}"}),
+    )
     return (
+        *(more if wide else ()),
         ("partner.reserve_inventory", {"order": order, "sku": "SKU-1", "quantity": 2}),
         ("partner.queue_adjustment", {"order": order, "amount_minor": -500, "currency": "EUR"}),
         ("partner.set_carrier_instructions", {"order": order, "address": address, "notes": "ring twice"}),
@@ -44,7 +52,13 @@ def calls_of(order: str) -> tuple[tuple[str, dict[str, Json]], ...]:
 
 
 def agent(
-    project: Path, errands: Iterable[Errand], line: Line, *, may_be_refused: bool = False, last_checks: bool = False
+    project: Path,
+    errands: Iterable[Errand],
+    line: Line,
+    *,
+    may_be_refused: bool = False,
+    last_checks: bool = False,
+    wide: bool = False,
 ) -> None:
     """One run per errand. A conflict (an earlier run still holds the order) is reported, and the loop goes on. So does
     it where one who slept `may_be_refused`, as the run is another's by now. `last_checks` are announced on request: a
@@ -57,7 +71,7 @@ def agent(
         for order, attempt, ending in errands:
             line.say("run", name=f"{order}#{attempt}")
             try:
-                line.say("ran", order=order, attempt=attempt, **_run(engine, order, attempt, ending))
+                line.say("ran", order=order, attempt=attempt, **_run(engine, order, attempt, ending, wide=wide))
             except AmendsError as error:
                 if not may_be_refused:
                     raise
@@ -83,10 +97,10 @@ def _checked(line: Line, send: Callable[[Call], Receipt], call: Call) -> Receipt
     return send(replace(call, still_wanted=wanted))
 
 
-def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending) -> dict[str, Json]:
+def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending, *, wide: bool = False) -> dict[str, Json]:
     run = engine.run(workflow="orders", run_key=f"{order}#{attempt}", agent="bot")
     try:
-        done = [run.call(name, args).status is ActionStatus.SUCCEEDED for name, args in calls_of(order)]
+        done = [run.call(name, args).status is ActionStatus.SUCCEEDED for name, args in calls_of(order, wide=wide)]
         if ending == "release":
             run.call("partner.announce", {"order": order, "message": "it is on its way"})
     except Conflict as conflict:

@@ -57,7 +57,7 @@ def do(errand: dict[str, Any]) -> None:
     project = Path(errand["project"])
     match errand["role"]:
         case "agent":
-            told = {name: errand[name] for name in ("may_be_refused", "last_checks")}
+            told = {name: errand[name] for name in ("may_be_refused", "last_checks", "wide")}
             worker.agent(project, errand["errands"], line, **told)
         case "rescuer":
             worker.rescuer(project, line, last_checks=errand["last_checks"])

@@ -1,5 +1,6 @@
 """`amends inject`: a user's workflow on their sandbox, a fault in each world, and what is left."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -148,6 +149,52 @@ def test_a_bundle_that_forbids_the_undo_leaves_the_effect_to_a_person(inject, dr
     assert (effect["status"], effect["seen"]) == ("needs_human", "applied")
     assert effect["who"] == "maya (queue recovery)"
     assert things(folder) == []
+
+
+def test_what_somebody_else_has_there_is_not_ours(inject, drawer):
+    """A call that the system refuses because the thing exists has left nothing, though the look finds the thing."""
+    folder = drawer()
+    folder.mkdir(parents=True)
+    inject(PUT.replace("spoon-${world}", "spoon"), "--fault", "lost_answer")
+    (name,) = {line["what"] for line in log_of(folder)} - {"take_out"}
+    assert name == "put"
+    ident = "thing-" + hashlib.sha256(f"{folder}spoon".encode()).hexdigest()[:12]
+    (folder / ident).write_text("somebody's")
+    told = inject(PUT.replace("spoon-${world}", "spoon"), "--json", "--fault", "lost_answer", code=1)
+    assert [world["verdict"] for world in told.json["worlds"]] == ["stopped"]
+    (effect,) = told.world("none")["effects"]
+    assert (effect["status"], effect["standing"]) == ("failed", "held")
+    assert (folder / ident).read_text() == "somebody's"
+
+
+def test_a_person_of_the_workflow_says_yes(inject, drawer, tmp_path):
+    """A call that asks is made again after the `approve` behind it; without one the agent stops there."""
+    folder = drawer()
+    asking = bundle(
+        tmp_path / "asking",
+        '@id("site:ask") @reason("operations say yes first")\n'
+        'forbid (principal, action == Drawer::Action::"drawer.put", resource)\n'
+        "unless { context has approval && context.approval.tier >= 2 };\n",
+    )
+    settings = Path("amends.toml")
+    settings.write_text(settings.read_text() + f"\n[policies]\nbundle = {json.dumps(str(asking))}\n")
+    told = inject(PUT, "--json", "--fault", "lost_answer", code=6)
+    assert told.world("none")["verdict"] == "waits"
+    assert "`awaiting_approval`" in told.world("none")["detail"]
+    assert log_of(folder) == []
+    yes = "\n[[script]]\napprove = { by = 'maya' }\n"
+    told = inject(PUT + yes, "--json", "--fault", "lost_answer")
+    assert [line["what"] for line in log_of(folder)] == ["put", "take_out", "put", "take_out"]
+
+
+def test_duplicates_are_counted(inject, staging):
+    """A provider that makes two of one call is told by the number of its twins, though all are taken back."""
+    staging.arm("make_two", method="POST", path="/v1/reservations")
+    told = inject(RESERVE, "--json", "--fault", "undo_rejected", code=6)
+    assert told.world("none")["duplicates"] == 1
+    assert told.world("undo_rejected")["duplicates"] == 0
+    assert staging.fired() == 1
+    assert staging.count("reservation") == 0
 
 
 def test_the_same_bundle_is_no_change(inject, drawer, tmp_path):

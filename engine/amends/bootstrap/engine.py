@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,17 +11,19 @@ from typing import Self
 from amends.backends.mirroring import Mirroring
 from amends.bootstrap.making import archive_of, ledger_of, make_private, settings_of
 from amends.bootstrap.policies import Reloaded
-from amends.bootstrap.sandboxing import sandboxed, some_sandbox
+from amends.bootstrap.sandboxing import remedy, sandboxed, sandboxes, some_sandbox
 from amends.bootstrap.wiring import Quiet, Wiring, wired
 from amends.config import Settings
-from amends.core.errors import CorruptLedger
+from amends.core.errors import ConfigError, CorruptLedger
 from amends.core.schedule import microseconds
 from amends.ports.journal import Seal, StoredEvent
 from amends.ports.ledger import Ledger, SqlValue, Table
 from amends.ports.services import Progress
 from amends.runtime import engine as runtime
 from amends.runtime import sealing
+from amends.runtime.drilling import SandboxOf
 from amends.runtime.exporting import exported
+from amends.runtime.parts import Parts
 from amends.runtime.sealing import Sealed
 from amends.runtime.verifying import differences
 
@@ -28,8 +31,8 @@ from amends.runtime.verifying import differences
 class Engine(runtime.Engine):
     """A wired engine. Use it as a context manager, or `close` it. Not usable in a forked child (rule 9)."""
 
-    def __init__(self, wiring: Wiring) -> None:
-        super().__init__(wiring.kit)
+    def __init__(self, wiring: Wiring, sandbox_of: SandboxOf | None = None) -> None:
+        super().__init__(wiring.kit, sandbox_of or self._sandbox_of)
         self.settings = wiring.settings
         self.plugins = wiring.loaded
         self._wiring = wiring
@@ -68,6 +71,19 @@ class Engine(runtime.Engine):
         make_private(settings.folder)  # the sandbox's own is inside
         there = sandboxed(settings)
         return cls(wired(there, progress, whole=True, mirror=mirror, offering=names))
+
+    def _sandbox_of(self, adapter: str) -> AbstractContextManager[Parts]:
+        """The sandbox in which a drill of this adapter is held. Raises `ConfigError` if it has none that loads."""
+        if self.kit.on_sandbox:
+            raise ConfigError("this engine is a sandbox itself", hint="drill with the project's own engine")
+        if adapter not in sandboxes(self.settings):
+            raise ConfigError(f"adapter `{adapter}` has no sandbox", hint=remedy(adapter))
+        sandbox = Engine._on_sandbox(self.settings, Quiet(), mirror=False)
+        for problem in sandbox.plugins.problems:
+            if problem.name == adapter:
+                sandbox.close()
+                raise ConfigError(f"the sandbox of {problem}", hint=problem.remedy)
+        return runtime.parts_of(sandbox)
 
     @classmethod
     def desk(cls, path: Path | str | None = None, *, sandbox: bool = False) -> Engine:

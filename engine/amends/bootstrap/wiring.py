@@ -94,6 +94,7 @@ def wired(
             archive=lambda: archive_of(settings.folder),
             digest_key=digest_key.load_or_create(settings.folder),
             tenant=settings.project.tenant,
+            on_sandbox=offering is not None,
             default_owner=settings.project.owner,
             settings=settings.engine,
             checks=_merged(checks, loaded.checks, "check"),
@@ -113,7 +114,11 @@ def wired(
 
 
 def _catalog(loaded: Loaded, *, on_sandbox: bool) -> Catalog:
-    offers = (Offer(offered.capability, offered.context) for offered in loaded.offers)
+    offers = (
+        Offer(offered.capability, offered.context, f"{adapter.distribution} {adapter.version}")
+        for adapter in loaded.adapters
+        for offered in adapter.offers
+    )
     if on_sandbox:
         return Catalog(offers, remedy=f"on the sandbox are only adapters that have one: {remedy('NAME')}")
     return Catalog(offers)

@@ -7,11 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias
 
 from amends.core.canonical import JsonMap
 from amends.core.contract import Alternative, Contract
+from amends.core.fold import certificate_key
+from amends.core.rows import CertificateRow
+
+DrillStanding: TypeAlias = Literal["valid", "expired", "void", "never", "none"]
+ADAPTER_SUBJECT = "adapter:"  # begins the subject of a certificate that is about the adapter's version
 
 _NOTHING = "nothing: it only reads"
+_DAY_US = 86_400_000_000
+_ELSEWHERE = frozenset({"escalate", "correct"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +68,71 @@ def audit_line(contract: Contract, permits: Mapping[str, Sequence[str]], proof: 
         queue=contract.escalation.queue,
         proof=_proof(contract, proof),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DrillRecord:
+    """How a capability stands with its drills. `void`: the newest certificate is about another contract, adapter or
+    engine; `none`: there is nothing to drill. `why` says so; times in microseconds, `subjects` counts valid ones.
+    """
+
+    standing: DrillStanding
+    why: str = ""
+    drilled_us: int | None = None
+    expires_us: int | None = None
+    age_days: float | None = None
+    subjects: int = 0
+
+
+def drill_record(
+    contract: Contract, certificates: Sequence[CertificateRow], *, adapter: str, engine_major: int, now_us: int
+) -> DrillRecord:
+    """How `contract` stands with its drills. `certificates`: of any capability; `adapter`: the adapter's subject, for
+    certificates that are about its version.
+    """
+    own = sorted(
+        (row for row in certificates if row.capability == contract.capability), key=lambda row: row.certified_us
+    )
+    void = {row.key: _void(contract, row, adapter, engine_major) for row in own}
+    about_this = [row for row in own if not void[row.key]]
+    if not own:
+        reason = undrillable(contract)
+        return DrillRecord("none", reason) if reason else DrillRecord("never", "it was never drilled")
+    newest = (about_this or own)[-1]
+    valid = [row for row in about_this if row.expires_us > now_us]
+    why = void[newest.key] or ("" if valid else "its certificate has expired")
+    return DrillRecord(
+        "valid" if valid else "expired" if about_this else "void",
+        why,
+        newest.certified_us,
+        newest.expires_us,
+        round(max(0, now_us - newest.certified_us) / _DAY_US, 1),
+        len(valid),
+    )
+
+
+def _void(contract: Contract, row: CertificateRow, adapter: str, engine_major: int) -> str:
+    """Why a certificate of the capability is not about it as it is now; empty if it is."""
+    if row.contract_digest != contract.digest:
+        return "its contract has changed since"
+    if row.subject_digest.startswith(ADAPTER_SUBJECT) and row.subject_digest != adapter:
+        return f"its adapter has changed since: it was `{row.subject_digest.removeprefix(ADAPTER_SUBJECT)}`"
+    if row.key != certificate_key(row.capability, row.contract_digest, row.subject_digest, engine_major):
+        return "the engine has changed since"
+    return ""
+
+
+def undrillable(contract: Contract) -> str:
+    """Why a call has no undo that could be drilled; empty if it has one."""
+    if not contract.consequential:
+        return "it only reads"
+    if contract.corrects:
+        return "a correction stays"
+    if contract.irreversible or contract.release is not None:
+        return "it cannot be taken back"
+    if all(rung.undo in _ELSEWHERE for rung in contract.compensation):
+        return "it is only corrected, or decided by a person"
+    return ""
 
 
 def _undo(contract: Contract) -> str:

@@ -40,9 +40,10 @@ class AuthorizationRequest:
     success_verified, requires_human. `forward` (absent for a forward action, needed for an undo): status (the forward
     *outcome*), principal (the agent), decided_at_us, caused_by_action, session, residue (true: parts of a failed call
     were seen). `evidence`: complete, missing. `contract_facts`: proven (no drill needed, or a valid certificate),
-    reversibility, audience, release_mode, safe (the forward outcome is in the rung's `safe_when`), in_time (the rung
-    has not expired; absent: every rung that this action authorizes is asked), reference_owned. `input` holds exactly
-    the fields the contract declares. `resource_type` is the contract's `effect.resource_type` in every phase.
+    drilled (a valid certificate, needed or not), reversibility, audience, release_mode, safe (the forward outcome is in
+    the rung's `safe_when`), in_time (the rung has not expired; absent: every rung that this action authorizes is
+    asked), reference_owned. `input` holds exactly the fields the contract declares. `resource_type` is the contract's
+    `effect.resource_type` in every phase.
     """
 
     decision_id: str

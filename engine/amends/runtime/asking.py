@@ -156,8 +156,10 @@ class Policy:
         self, subject: Subject, forward: ActionRow | None, rung: Alternative | None, now_us: int
     ) -> dict[str, Json]:
         contract = subject.contract
+        drilled = self.drilled(contract, subject.subject_digest, now_us)
         facts: dict[str, Json] = {
-            "proven": self.proven(contract, subject.subject_digest, now_us),
+            "proven": not contract.needs_drill or self.kit.on_sandbox or drilled,
+            "drilled": drilled,
             "reversibility": contract.reversibility,
             "audience": contract.readers.audience,
             "release_mode": contract.release.mode if contract.release else "",
@@ -169,11 +171,11 @@ class Policy:
             facts["in_time"] = limit is None or now_us <= (forward.sent_us or now_us) + round(limit * 1_000_000)
         return facts
 
-    def proven(self, contract: Contract, subject_digest: str, now_us: int) -> bool:
-        """True if no drill is asked for, or a certificate for exactly this is in force."""
-        if not contract.needs_drill:
-            return True
-        key = certificate_key(contract.capability, contract.digest, subject_digest, ENGINE_MAJOR)
+    def drilled(self, contract: Contract, subject_digest: str, now_us: int) -> bool:
+        """True if a drill certificate for exactly this contract and subject is in force."""
+        offer = self.kit.catalog.find(contract.capability)
+        subject = subject_digest if offer is None else offer.drill_subject(subject_digest)
+        key = certificate_key(contract.capability, contract.digest, subject, ENGINE_MAJOR)
         row = self.kit.journal.row(RowKey("certificate", key))
         return any(known.expires_us > now_us for known in readable([row] if row else [], CertificateRow))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 
 from amends.core import events as e
 from amends.core.canonical import Json
@@ -15,9 +15,10 @@ from amends.ports.journal import RowKey
 from amends.runtime import approvals as approving
 from amends.runtime import escalations as escalating
 from amends.runtime.book import Book, Draft
+from amends.runtime.drilling import Drills, SandboxOf, no_sandbox
 from amends.runtime.kit import Kit
 from amends.runtime.opening import Lifecycle, RunRequest
-from amends.runtime.parts import assemble
+from amends.runtime.parts import Parts, assemble
 from amends.runtime.releasing import BUILT_IN_CHECK
 from amends.runtime.reporting import run_report
 from amends.runtime.results import CallResult, result_of
@@ -25,12 +26,15 @@ from amends.runtime.runs import Run
 
 
 class Engine:
-    """One process's engine over one journal. Safe for threads; not for forked children (rule 9)."""
+    """One process's engine over one journal. Safe for threads; not for forked children (rule 9). `sandbox_of`: where
+    drills are held.
+    """
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Kit, sandbox_of: SandboxOf = no_sandbox) -> None:
         self.kit = kit
         self._made = assemble(kit)
         self._lifecycle = Lifecycle(self._made)
+        self._drills = Drills(self._made, sandbox_of)
 
     @property
     def book(self) -> Book:
@@ -217,9 +221,23 @@ class Engine:
 
     # --- drills -------------------------------------------------------------------------------------------
 
-    def drill(self, capability: str, args: Mapping[str, object]) -> e.DrillCertified:
-        """Do, verify, undo, verify on a sandbox copy, and certify it."""
-        return self._made.drills.drill(capability, args)
+    def drill(
+        self,
+        capability: str,
+        args: Mapping[str, object],
+        *,
+        agent: str = "drill",
+        by: str = "",
+        wait_seconds: float = 300.0,
+    ) -> e.DrillCertified:
+        """Do, verify, undo, verify on the adapter's own copy or on the project's sandbox, and certify it.
+
+        On the sandbox, policies see `agent` calling, and `by`, a person of amends.toml, says yes where they ask for
+        one; looks, repeats and late checks are waited for `wait_seconds`.
+        Raises `CallerError` for what cannot be drilled (`ConfigError`: no sandbox), `Denied` if policy says no there,
+        and `SystemRefused` with the step that did not hold and what is left; there is no certificate then.
+        """
+        return self._drills.drill(capability, args, agent=agent, by=by, wait_seconds=wait_seconds)
 
     def close(self) -> None:
         """Write what is left, let go of every lease, close the journal. Idempotent."""
@@ -227,3 +245,12 @@ class Engine:
             self._made.sending.flush()
         self._made.claims.close()
         self.kit.journal.close()
+
+
+@contextmanager
+def parts_of(engine: Engine) -> Generator[Parts]:
+    """What an engine is made of, until it is closed: how a drill holds its sandbox."""
+    try:
+        yield engine._made  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - of this module
+    finally:
+        engine.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from amends.config import EngineSettings, PersonSettings
+from amends.core.audit import ADAPTER_SUBJECT
 from amends.core.contract import Contract
 from amends.core.errors import ConfigError, UnknownName
 from amends.core.rows import ActionRow, RunRow
@@ -24,11 +25,16 @@ class Offer:
 
     capability: Capability
     context: AdapterContext
+    distribution: str = ""  # whose adapter it is, with its version
 
     @property
     def contract(self) -> Contract:
         """The contract in force today."""
         return self.capability.contract
+
+    def drill_subject(self, subject_digest: str) -> str:
+        """What a drill certificate is about besides the contract: what `prepare` names; else the adapter as it is."""
+        return subject_digest or f"{ADAPTER_SUBJECT}{self.distribution}"
 
 
 class Catalog:
@@ -70,6 +76,10 @@ class Catalog:
                 hint=self._remedy,
                 known=sorted(self._offers),
             ) from None
+
+    def find(self, name: str) -> Offer | None:
+        """The offer called `name`, if there is one."""
+        return self._offers.get(name)
 
     def all(self) -> tuple[Offer, ...]:
         """Every offer, by name."""
@@ -126,6 +136,7 @@ class Kit:
     catalog: Catalog
     digest_key: bytes
     tenant: str
+    on_sandbox: bool = False  # nothing here is production: calls need no drill, for this is where drills are held
     default_owner: str = ""
     settings: EngineSettings = field(default_factory=EngineSettings)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])

@@ -12,7 +12,6 @@ from amends.runtime.book import Book
 from amends.runtime.claiming import Claims
 from amends.runtime.compensating import Compensator
 from amends.runtime.correcting import Corrections
-from amends.runtime.drilling import Drills
 from amends.runtime.driving import Driver
 from amends.runtime.escalations import Escalations
 from amends.runtime.flights import Flights
@@ -37,6 +36,8 @@ class Parts:
 
     kit: Kit
     book: Book
+    flights: Flights
+    looker: Looker
     claims: Claims
     escalations: Escalations
     approvals: Approvals
@@ -44,7 +45,6 @@ class Parts:
     invoker: Invoker
     sweeper: Sweeper
     listener: Listener
-    drills: Drills
 
 
 def assemble(kit: Kit) -> Parts:
@@ -71,6 +71,8 @@ def assemble(kit: Kit) -> Parts:
     return Parts(
         kit=kit,
         book=book,
+        flights=flights,
+        looker=looker,
         claims=claims,
         escalations=escalations,
         approvals=approvals,
@@ -78,5 +80,4 @@ def assemble(kit: Kit) -> Parts:
         invoker=invoker,
         sweeper=Sweeper(kit, book, claims, driver, Pager(kit, book), Reopener(kit, book, escalations)),
         listener=listener,
-        drills=Drills(kit, book, flights),
     )

@@ -199,6 +199,7 @@ def _contract(request: AuthorizationRequest) -> JsonMap:
     return {
         "writes": contract.consequential,
         "proven": proven,
+        "drilled": _bool(facts.get("drilled", False), "contract.drilled"),
         "reversibility": _entity("Reversibility", _word(facts, "reversibility", contract.reversibility)),
         "audience": _entity("Audience", _word(facts, "audience", contract.readers.audience)),
         "release_mode": _entity("ReleaseMode", _word(facts, "release_mode", mode)),

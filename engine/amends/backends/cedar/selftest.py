@@ -79,6 +79,7 @@ def record(phase: Phase) -> JsonMap:
         "contract": {
             "writes": True,
             "proven": True,
+            "drilled": True,
             "reversibility": {"type": f"{CORE}::Reversibility", "id": "compensatable"},
             "audience": {"type": f"{CORE}::Audience", "id": "machine"},
             "release_mode": {"type": f"{CORE}::ReleaseMode", "id": "none"},

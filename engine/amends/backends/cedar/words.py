@@ -33,6 +33,10 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     ),
     "context.contract.writes": ("the call changes something", "the call only reads"),
     "context.contract.proven": ("the undo is proven, or needs no drill", "the undo was never drilled"),
+    "context.contract.drilled": (
+        "this very call and its undo have a valid drill certificate",
+        "this very call and its undo have no valid drill certificate",
+    ),
     "context.run.success_verified": ("the run's success check has passed", "the run's success check has not passed"),
     "context.run.policy_changed": (
         "the policies changed since the effect was made",

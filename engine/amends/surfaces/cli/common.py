@@ -45,7 +45,8 @@ def settings_of(session: Session) -> Settings:
     """The project's settings. Raises `ConfigError`."""
     from amends import bootstrap
 
-    return bootstrap.settings_of(session.config)
+    settings = bootstrap.settings_of(session.config)
+    return bootstrap.sandboxed(settings) if session.sandbox else settings
 
 
 @contextmanager
@@ -53,7 +54,8 @@ def whole_engine(session: Session, *, progress: Progress | None = None, mirror: 
     """An engine with adapters and policies; adapters that are left out are said."""
     from amends.bootstrap import Engine
 
-    with Engine.open(session.config, progress=progress, mirror=mirror) as engine:
+    opening = Engine.sandbox if session.sandbox else Engine.open
+    with opening(session.config, progress=progress, mirror=mirror) as engine:
         for problem in engine.plugins.problems:
             session.output.say(f"left out: {problem}; {problem.remedy}", "yellow")
         yield engine
@@ -64,7 +66,7 @@ def desk(session: Session) -> Generator[Engine]:
     """An engine for questions and decisions: no adapters, no policies."""
     from amends.bootstrap import Engine
 
-    with Engine.desk(session.config) as engine:
+    with Engine.desk(session.config, sandbox=session.sandbox) as engine:
         yield engine
 
 

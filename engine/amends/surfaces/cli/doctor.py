@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import click
 
+from amends.core.errors import InvalidInput
 from amends.spi import DoctorFinding
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import output_option
@@ -26,6 +27,8 @@ def doctor(session: Session, *, as_agent: bool) -> int:
     """
     from amends.surfaces.cli.examinations import examine_all
 
+    if session.sandbox:
+        raise InvalidInput("doctor examines the project with its sandboxes", hint="leave `--sandbox` out")
     findings = list(examine_all(session.config, as_agent=as_agent))
     problems = [finding for finding in findings if finding.level == "problem"]
     if session.output.as_json:

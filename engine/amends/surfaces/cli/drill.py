@@ -17,16 +17,32 @@ from amends.surfaces.cli.output import moment
 @click.command()
 @click.argument("capability")
 @click.option("--args", "arguments", default="{}", show_default=True, help="The arguments, as a JSON object.")
+@click.option("--agent", default="drill", show_default=True, help="Who calls, in the eyes of policies.")
+@click.option("--by", default="", envvar="AMENDS_PERSON", help="Who says yes where policies ask a person.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=300.0,
+    show_default=True,
+    help="Seconds to wait for looks, repeats and late checks.",
+)
 @output_option
-def drill(session: Session, capability: str, arguments: str) -> None:
-    """Do, verify, undo, verify CAPABILITY on a sandbox copy, for a dated certificate.
+def drill(session: Session, capability: str, arguments: str, agent: str, by: str, wait: float) -> None:
+    """Do, verify, undo, verify CAPABILITY where it harms nobody, for a dated certificate.
 
-    The certificate is about the capability, its contract and its subject (such as the migration file): another
-    subject needs another drill.
+    Migrations are drilled on a copy of the database, everything else on the adapter's sandbox, as amends.toml names it
+    in [adapters.NAME.sandbox]: a run of its own, taken back by recovery, under the policies in force. What an earlier
+    drill left is recovered first. Exit 1: a step did not hold, and the message names it and what is left; 4: policy
+    said no.
+
+    The certificate is about the capability, its contract and its subject (such as the migration file, or the adapter's
+    version): another subject needs another drill.
     """
+    if session.sandbox:
+        raise InvalidInput("a drill goes to the sandbox by itself", hint="leave `--sandbox` out")
     args = _object(arguments)
     with whole_engine(session) as engine:
-        certificate = engine.drill(capability, args)
+        certificate = engine.drill(capability, args, agent=agent, by=by, wait_seconds=wait)
     if session.output.as_json:
         session.output.document(certificate.model_dump(mode="json"))
         return

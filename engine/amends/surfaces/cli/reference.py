@@ -25,7 +25,9 @@ Data goes to standard output, talk to standard error. With `--json` the data is 
 An id may be shortened to its start or end, as long as one thing fits.
 
 Commands that read, decide or pause (`runs`, `inbox`, `outbox`, `pause`, `ledger`, `sql`) load neither adapters nor
-policies: they work while those are broken.
+policies: they work while those are broken. `amends --sandbox COMMAND` looks at the project's
+[sandbox](configuration.md#adaptersnamesandbox-where-calls-may-be-tried) in place of its production: its own runs, inbox
+and ledger.
 """
 
 

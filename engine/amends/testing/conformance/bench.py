@@ -7,28 +7,34 @@ bench holds what the ledger claims against what the system shows, whatever the t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from amends.bootstrap import Engine, settings_of
-from amends.bootstrap.wiring import Quiet, wired
+from amends.bootstrap.sandboxing import FOLDER, sandboxed
+from amends.bootstrap.wiring import Quiet, Wiring, wired
 from amends.core.canonical import Json
 from amends.core.contract import Contract
+from amends.core.events import DrillCertified
 from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import next_probe_us
 from amends.core.status import ActionStatus, RunStatus
+from amends.runtime.drilling import brings_copy
+from amends.runtime.engine import parts_of
 from amends.runtime.kit import Catalog, Offer
+from amends.runtime.parts import Parts
 from amends.runtime.results import CallResult
 from amends.runtime.runs import Run
 from amends.runtime.verifying import differences
 from amends.spi import Corrector
 from amends.testing.conformance.clock import LeapingClock
 from amends.testing.conformance.line import Exchange, Fault, Line
-from amends.testing.conformance.performing import LONG_SECONDS, open_run, perform
+from amends.testing.conformance.performing import AGENT, LONG_SECONDS, PERSON, open_run, perform
 from amends.testing.conformance.project import STORAGE, write_project
 from amends.testing.conformance.subject import Args, S, Subject
-from amends.testing.conformance.watched import Drilled, Watched
+from amends.testing.conformance.watched import Drilled, Watched, WatchedCopy
 
 T = TypeVar("T")
 _S = ActionStatus
@@ -76,6 +82,7 @@ class Bench(Generic[S]):
         self._secrets = secrets
         self._name = name
         self._drilled: Drilled = {} if drilled is None else drilled
+        self.after_drilled: Callable[[], None] = _nothing
         self._args: dict[str, Args] = {}
         self._timeout_seconds = _TIMEOUT_SECONDS
         self._address = line.address
@@ -124,17 +131,27 @@ class Bench(Generic[S]):
             wiring = wired(settings_of(self.project), Quiet(), whole=True, mirror=False)
             if wiring.loaded.problems:
                 raise AssertionError(f"the adapter was not loaded: {'; '.join(map(str, wiring.loaded.problems))}")
-            kit = replace(wiring.kit, clock=self.clock, catalog=self._watched(wiring.kit.catalog))
-            self._engine = Engine(replace(wiring, kit=kit))
+            self._engine = Engine(self._at_the_bench(wiring, _nothing), self._sandbox_of)
         return self._engine
 
-    def _watched(self, catalog: Catalog) -> Catalog:
+    def _sandbox_of(self, adapter: str) -> AbstractContextManager[Parts]:
+        settings = settings_of(self.project)
+        wiring = wired(sandboxed(settings), Quiet(), whole=True, mirror=False, offering={adapter})
+        return parts_of(Engine(self._at_the_bench(wiring, self.after_drilled)))
+
+    def _at_the_bench(self, wiring: Wiring, after_do: Callable[[], None]) -> Wiring:
+        """The same with the bench's clock, and its line around every capability."""
+
         def around(offer: Offer) -> Offer:
             if isinstance(offer.capability, Corrector):
                 return offer
-            return replace(offer, capability=Watched(offer.capability, self.line, self._timeout_seconds, self._drilled))
+            kind = WatchedCopy if brings_copy(offer.capability) else Watched
+            watched = kind(offer.capability, self.line, self._timeout_seconds, self._drilled)
+            watched.after_do = after_do
+            return replace(offer, capability=watched)
 
-        return Catalog(around(offer) for offer in catalog.all())
+        catalog = Catalog(around(offer) for offer in wiring.kit.catalog.all())
+        return replace(wiring, kit=replace(wiring.kit, clock=self.clock, catalog=catalog))
 
     @property
     def contract(self) -> Contract:
@@ -176,6 +193,12 @@ class Bench(Generic[S]):
         done.result = perform(self.engine, done.run, self.subject.capability, args)
         self._look(done)
         return self.action(word)
+
+    def drill(self, word: str = "one", *, after_do: Callable[[], None] | None = None) -> DrillCertified:
+        """A drill of the capability; `after_do` happens between its call and the first look at it."""
+        self.after_drilled = after_do or _nothing
+        capability, args = self.subject.capability, self.args(word)
+        return self.engine.drill(capability, args, agent=AGENT, by=PERSON, wait_seconds=LONG_SECONDS)
 
     def args(self, word: str = "one") -> Args:
         """The arguments called `word`, the same ones within a test and others in every other test."""
@@ -262,7 +285,11 @@ class Bench(Generic[S]):
         if self._engine is None:
             return []
         journal = self._engine.kit.journal
-        return [*journal.verify(), *differences(journal), *self.canaries()]
+        found = [*journal.verify(), *differences(journal), *self.canaries()]
+        if (self._engine.settings.folder / FOLDER).exists():
+            with Engine.desk(self.project, sandbox=True) as desk:
+                found += [*desk.kit.journal.verify(), *differences(desk.kit.journal)]
+        return found
 
     def canaries(self) -> list[str]:
         """The files the engine wrote in which a secret stands."""
@@ -280,3 +307,7 @@ class Bench(Generic[S]):
         """One of the adapter's secrets, to see where it turns up. Raises `NotTried` if it has none."""
         self.only_for(self._secrets, "the adapter has no secret")
         return next(iter(self._secrets.values()))
+
+
+def _nothing() -> None:
+    """Nothing happens."""

@@ -17,7 +17,8 @@
         def secrets(self, system):
             return {"SHOP_TOKEN": "s3cret-of-the-shop"}
 
-pytest collects the class; every test of `AboutCalls`, `AboutUndos` and `AboutContracts` runs once per subject.
+pytest collects the class; every test of `AboutCalls`, `AboutUndos`, `AboutContracts` and `AboutDrills` runs once per
+subject.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from typing import Any, ClassVar, Generic
 from amends.core.canonical import Json
 from amends.testing.conformance.about_calls import AboutCalls
 from amends.testing.conformance.about_contracts import AboutContracts
+from amends.testing.conformance.about_drills import AboutDrills
 from amends.testing.conformance.about_undos import AboutUndos
 from amends.testing.conformance.http_line import HttpLine
 from amends.testing.conformance.line import Exchange, Line
 from amends.testing.conformance.subject import S, Subject
 
 
-class AdapterMatrix(AboutCalls, AboutUndos, AboutContracts, ABC, Generic[S]):
+class AdapterMatrix(AboutCalls, AboutUndos, AboutContracts, AboutDrills, ABC, Generic[S]):
     """The matrix of one adapter over one kind of system. pytest makes one instance for each test."""
 
     subjects: ClassVar[tuple[Subject[Any], ...]] = ()

@@ -33,9 +33,9 @@ roles = ["developer"]
 
 
 def write_project(folder: Path, adapters: Mapping[str, Mapping[str, Json]]) -> Path:
-    """Write the project into `folder`, which is made; answers the folder."""
+    """Write the project into `folder`, which is made; answers the folder. The system under test is its own sandbox."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables = [f"\n[adapters.{name}]\n{_lines(table)}" for name, table in adapters.items()]
+    tables = [f"\n[adapters.{name}]\n{_lines({'sandbox': {}, **table})}" for name, table in adapters.items()]
     (folder / "amends.toml").write_text(_HEAD + "".join(tables), encoding="utf-8")
     return folder
 

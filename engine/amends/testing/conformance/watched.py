@@ -49,12 +49,16 @@ class Watched(Capability):
     def verify_undone(self, question: Question) -> Observation:
         return self._line.around_ask(question, self._inner.verify_undone)
 
+    def place(self, question: Question) -> str:
+        return self._inner.place(question)
+
+
+class WatchedCopy(Watched):
+    """One whose adapter drills on a copy that it makes itself."""
+
     def drill(self, question: Question) -> tuple[str, str]:
         """Once for all tests of a system: a certificate of other content than the call's is worth nothing to it."""
         name = self.contract.capability
         if name not in self._drilled:
             self._drilled[name] = self._inner.drill(question)
         return self._drilled[name]
-
-    def place(self, question: Question) -> str:
-        return self._inner.place(question)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any, Literal
 
 from pydantic import Field
@@ -55,6 +58,12 @@ class Declaration(Rule):
     image: ImageRule | None = None
     compensation: tuple[RungRule, ...] = ()
     blanks: dict[str, str] = Field(default_factory=dict[str, str])  # a draft: key -> what a person has to write there
+
+    @property
+    def subject(self) -> str:
+        """What a drill is about: everything the file says of what is sent and read, and the code that sends it."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return f"amends-http {version('amends-http')}, sha256:{hashlib.sha256(content.encode()).hexdigest()}"
 
     def rules(self) -> dict[str, ArgumentRule]:
         """The arguments, each in its long form."""

@@ -53,6 +53,7 @@ class PartnerOperation(Capability):
         self._values = values
         self._messages = messages
         self._sender = sender
+        self._subject = declaration.subject
         self._finder = Finder(declaration, values, messages, sender)
 
     def prepare(self, question: Question) -> Prepared:
@@ -60,7 +61,7 @@ class PartnerOperation(Capability):
         before = self._finder.image(question) if self._declaration.image is not None else {}
         scope = {**self._messages.scope(question, self._values), "before": before}
         self._messages.mutating(self._declaration.request, scope, dict.fromkeys(self._declaration.secrets(), ""))
-        return Prepared(before=before)
+        return Prepared(before=before, subject_digest=self._subject)
 
     def do(self, call: Call) -> Receipt:
         scope = self._messages.scope(call, self._values)

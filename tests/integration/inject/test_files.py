@@ -27,6 +27,8 @@ WRONG = {
         "`depends_on` names `ship`, and no earlier step is called so",
     ),
     "nothing fills": (f"{GOOD}{SECOND}args = {{ order = '${{ship.id}}' }}", "nothing fills `${ship.id}`; there are"),
+    "no such value": (GOOD.replace('"1"', '"${values.order}"'), "nothing fills `${values.order}`; there are"),
+    "value of a step": (f"{GOOD}[values]\nid = '${{reserve.reference}}'", "nothing fills `${reserve.reference}` there"),
     "after the end": (f"{GOOD}[[script]]\nfinish = {{}}\n{SECOND}", "nothing comes after `finish`"),
     "finish with keys": (f"{GOOD}[[script]]\nfinish = {{ status = 'committed' }}", "`finish` has no keys here"),
     "approve first": ('workflow = "x"\n[[script]]\napprove = { by = "maya" }\n' + SECOND, "stands after the call"),

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from amends import Engine
+
 
 def puts(name):
     """What a drawer was sent by calls."""
@@ -70,3 +72,26 @@ def test_an_unknown_run_is_not_found(inject, drawer, recorded):
 def test_a_file_and_a_run_at_once_are_a_usage_error(inject):
     """One of them, and neither is as wrong."""
     assert "not both" in inject("", code=2).err
+
+
+def test_a_recorded_yes_is_given_again(inject, project, drawer, tmp_path):
+    """By the person who gave it, so that the replay gets as far as the run did."""
+    drawer()
+    bundle = tmp_path / "asking"
+    bundle.mkdir()
+    (bundle / "bundle.toml").write_text('label = "2.0.0"\n')
+    (bundle / "site.cedar").write_text(
+        '@id("site:ask") @reason("operations say yes first")\n'
+        'forbid (principal, action == Drawer::Action::"drawer.put", resource)\n'
+        "unless { context has approval && context.approval.tier >= 1 };\n"
+    )
+    settings = Path("amends.toml")
+    settings.write_text(settings.read_text() + f"\n[policies]\nbundle = {json.dumps(str(bundle))}\n")
+    with Engine.open(project, mirror=False) as engine:
+        run = engine.run(workflow="orders", run_key="o-1", agent="butler", initiator="noah")
+        engine.approve(run.call("drawer.put", {"name": "spoon"}).approval_id, by="maya")
+        run.call("drawer.put", {"name": "spoon"})
+        run.finish()
+    told = inject("", "--run", "orders/o-1", "--json", "--fault", "lost_answer")
+    assert set(told.verdicts().values()) == {"held"}
+    assert puts("staging") == [("spoon", "", "open-sesame")] * 2

@@ -237,20 +237,24 @@ def test_what_a_committed_world_left_blocks_the_next(inject, drawer):
     assert [left["resource"] for left in told.json["left_on_the_sandbox"]] == ["thing:spoon"]
 
 
+def test_a_setting_that_stays_set_keeps_the_next_world_from_trying(inject, staging):
+    """It would set what is set already, and prove nothing: it is not played at all."""
+    flow = (
+        "workflow = 'orders'\n[[script]]\ncall = 'partner.set_carrier_instructions'\nas = 'carrier'\n"
+        "args = { order = 'o-1', address = { line1 = 'Dock 3' } }\n[[script]]\nfinish = {}\n"
+    )
+    told = inject(flow, "--json", "--fault", "lost_answer", code=1)
+    assert told.world("none")["run_status"] == "committed"
+    assert told.world("lost_answer")["verdict"] == "blocked"
+    assert "carrier_instructions:o-1" in told.world("lost_answer")["detail"]
+    assert len(staging.requests("PUT")) == 1
+
+
 def test_a_workflow_that_fails_by_itself_meets_no_fault(inject, drawer):
     """What does not get through without trouble proves nothing with it."""
     drawer()
-    told = inject(
-        PUT.replace("spoon-${world}", "spoon")
-        + PUT.partition("[[script]]")[2]
-        .join(["\n[[script]]", ""])
-        .replace('"spoon"', '"again"')
-        .replace("spoon-${world}", "${spoon.output.nothing}"),
-        "--json",
-        "--fault",
-        "crash",
-        code=1,
-    )
+    again = "\n[[script]]\ncall = 'drawer.put'\nas = 'again'\nargs = { name = '${spoon.output.nothing}' }\n"
+    told = inject(PUT + again, "--json", "--fault", "crash", code=1)
     assert [world["verdict"] for world in told.json["worlds"]] == ["stopped"]
     assert "nothing fills the placeholder" in told.world("none")["detail"]
     assert {one["reason"] for one in told.json["not_tried"]} == {"without any fault the agent stops at `again`"}

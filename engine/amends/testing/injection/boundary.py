@@ -6,11 +6,11 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from amends.core.evidence import Observation
-from amends.runtime.kit import Catalog, Offer
+from amends.runtime.kit import Catalog
 from amends.spi import Call, Capability, Corrector, Prepared, Question, Receipt
 from amends.testing.conformance import CallLine
 from amends.testing.conformance import Fault as LineFault
@@ -37,7 +37,9 @@ class Boundary:
     def around(self, catalog: Catalog) -> Catalog:
         """The same capabilities, behind this boundary. Correctors only tell people, and stay as they are."""
         return Catalog(
-            offer if isinstance(offer.capability, Corrector) else Offer(_Bounded(offer.capability, self), offer.context)
+            offer
+            if isinstance(offer.capability, Corrector)
+            else replace(offer, capability=_Bounded(offer.capability, self))
             for offer in catalog.all()
         )
 

@@ -56,16 +56,29 @@ def killed(errand: Errand, folder: Path) -> str:
     watchdog = threading.Timer(_PATIENCE_SECONDS, child.kill)
     watchdog.start()
     try:
-        said = child.stdout.readline() if child.stdout else ""
-        if "kill" in said:
+        said = next((fact for line in child.stdout or () if (fact := _fact(line))), dict[str, Any]())
+        if said.get("kill"):
             os.killpg(child.pid, signal.SIGKILL)
         trouble = child.communicate()[1][-2000:]
     finally:
         watchdog.cancel()
         handover.unlink()
-    if "kill" in said and child.returncode == -signal.SIGKILL:
+        if child.poll() is None:  # whoever waits for it has been interrupted
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    if said.get("kill") and child.returncode == -signal.SIGKILL:
         return ""
-    return str(json.loads(said)["problem"]) if said else f"the process ended with {child.returncode}: {trouble}"
+    return str(said.get("problem", f"the process ended with {child.returncode}: {trouble}"))
+
+
+def _fact(line: str) -> dict[str, Any]:
+    """What the process says in a line; nothing for what an adapter prints."""
+    try:
+        value: object = json.loads(line)
+    except ValueError:
+        return {}
+    fact = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return fact if "kill" in fact or "problem" in fact else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ def workflow_of(state: RunState) -> Workflow:
                     "call": action.capability,
                     "as": names[action.action_id],
                     "args": {key: _replayed(v, producers, names, recorded) for key, v in action.args.items()},
-                    "label": action.label,
+                    "label": _replayed(action.label, (), names, recorded),
                     "depends_on": _dependencies(action, names),
                     "required": action.required,
                 }

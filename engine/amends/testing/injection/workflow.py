@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
-from amends.core.errors import ConfigError
+from amends.core.errors import ConfigError, UnknownName
 from amends.testing.scenarios.loading import explained, read_toml
 from amends.testing.scenarios.script_model import Approve, Ending, Finish, Part, Step, Values, verb_of
-from amends.testing.scenarios.values import placeholders
+from amends.testing.scenarios.values import look_up, placeholders
 
 PAGE = "docs/inject.md"
 VERBS = ("call", "approve", "finish")
@@ -36,7 +36,7 @@ class Workflow(Part):
     initiator: str = ""
     owner: str = ""
     values: Values = Field(default_factory=dict[str, Any])  # `${values.…}`
-    recorded: Values = Field(default_factory=dict[str, Any], exclude=False)
+    recorded: Values = Field(default_factory=dict[str, Any])
     script: tuple[Entry, ...] = Field(min_length=1)
 
     @property
@@ -56,6 +56,9 @@ class Workflow(Part):
         for name, times in Counter(step.called for step in self.steps).items():
             if times > 1:
                 raise ValueError(f"{times} steps are called `{name}`; tell them apart with `as`")
+        for path in placeholders(self.values):
+            if path != "world":
+                raise ValueError(f"`values`: nothing fills `${{{path}}}` there; only `${{world}}`")
         before: list[str] = []
         for place, entry in enumerate(self.script):
             if isinstance(entry, Step):
@@ -75,12 +78,19 @@ class Workflow(Part):
             if name not in before:
                 raise ValueError(f"script entry {place}: `depends_on` names `{name}`, and no earlier step is called so")
         for path in placeholders({"args": entry.args, "label": entry.label}):
-            known = path == "world" or path.startswith(("values.", "recorded."))
-            if not known and not any(path.startswith(f"{name}.") for name in before):
+            if not self._given(path) and not any(path.startswith(f"{name}.") for name in before):
                 raise ValueError(
                     f"script entry {place}: nothing fills `${{{path}}}`; there are `${{world}}`, `${{values.…}}` and "
                     f"the earlier steps ({', '.join(before) or 'none'})"
                 )
+
+    def _given(self, path: str) -> bool:
+        """Whether a placeholder is filled before the first call."""
+        try:
+            look_up(path, {"world": "", "values": self.values, "recorded": self.recorded})
+        except UnknownName:
+            return False
+        return True
 
 
 def load_workflow(path: Path) -> Workflow:

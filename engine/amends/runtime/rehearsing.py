@@ -132,7 +132,8 @@ class Rehearsal:
             return result.action_id, Trouble("do", f"policy asks for a person's yes{_NAME_ONE}", denied=True)
         if result.status is not _S.SUCCEEDED:
             action = run.state.actions[result.action_id]
-            return result.action_id, Trouble("do", f"it is `{result.status}`: {_said(action)}")
+            denied = result.status is _S.DENIED
+            return result.action_id, Trouble("do", f"it is `{result.status}`: {_said(action)}", denied=denied)
         return result.action_id, None
 
     def _verify(self, run: Run, action_id: str, until_us: int) -> Trouble | None:
@@ -252,8 +253,8 @@ def _settled(state: RunState) -> Trouble | None:
 
 def _said(action: ActionRow) -> str:
     """What the record says of an action that did not come out as it should."""
-    if action.parked_detail:
-        return action.parked_detail
+    if action.parked_detail or action.withdrawn_reason:
+        return action.parked_detail or action.withdrawn_reason
     if action.error is not None:
         return f"{action.error.code}: {action.error.message}"
     last = action.evidence[-1] if action.evidence else None

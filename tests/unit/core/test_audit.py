@@ -2,8 +2,10 @@
 
 import pytest
 
-from amends.core.audit import audit_line
+from amends.core.audit import audit_line, drill_record
 from amends.core.contract import Alternative, Effect, Keying, ProbeRule
+from amends.core.fold import certificate_key
+from amends.core.rows import CertificateRow
 from amends.testing.contracts import corrector, irreversible, reversible, visible
 
 PERMITS = {"partner.reserve": ["partner:reserve"], "partner.reserve.undo": ["partner:undo"]}
@@ -94,3 +96,72 @@ def test_reads_and_corrections_need_no_undo():
 def test_readers_are_named_with_where_they_read():
     """Who sees it decides how it may be taken back."""
     assert audit_line(visible(), {}, "").readers == "team: the channel"
+
+
+# --- drills --------------------------------------------------------------------------------------------------
+
+DAY_US = 86_400_000_000
+ADAPTER = "adapter:amends-partner 1.0"
+
+
+def certified(contract, *, at_us=DAY_US, valid_us=30 * DAY_US, subject=ADAPTER, major=1):
+    """A certificate of `contract`."""
+    return CertificateRow(
+        key=certificate_key(contract.capability, contract.digest, subject, major),
+        capability=contract.capability,
+        contract_digest=contract.digest,
+        subject_digest=subject,
+        certified_us=at_us,
+        expires_us=at_us + valid_us,
+    )
+
+
+def record(contract, *rows, now_us=4 * DAY_US):
+    """How the contract stands three days after its drill."""
+    return drill_record(contract, rows, adapter=ADAPTER, engine_major=1, now_us=now_us)
+
+
+def test_a_valid_certificate_has_its_age_and_its_end():
+    """In days, and as times."""
+    told = record(reversible(), certified(reversible()), certified(reversible(capability="partner.other"), at_us=5))
+    assert (told.standing, told.age_days, told.subjects) == ("valid", 3.0, 1)
+    assert (told.drilled_us, told.expires_us) == (DAY_US, 31 * DAY_US)
+
+
+@pytest.mark.parametrize(
+    ("row", "standing", "why"),
+    [
+        (certified(reversible(), valid_us=DAY_US), "expired", "expired"),
+        (certified(reversible(undo_cost="a fee")), "void", "contract has changed"),
+        (certified(reversible(), subject="adapter:amends-partner 0.9"), "void", "it was `amends-partner 0.9`"),
+        (certified(reversible(), major=0), "void", "engine has changed"),
+    ],
+    ids=["expired", "contract", "adapter", "engine"],
+)
+def test_a_certificate_that_counts_no_more_says_why(row, standing, why):
+    """And still when it was."""
+    told = record(reversible(), row)
+    assert (told.standing, told.age_days) == (standing, 3.0)
+    assert why in told.why
+
+
+def test_the_newest_certificate_of_this_contract_is_the_one_that_is_told():
+    """An older one, and a newer one of another contract, do not hide it; subjects are counted."""
+    told = record(
+        reversible(),
+        certified(reversible(), at_us=1, valid_us=2, subject="sha256:a"),
+        certified(reversible(), at_us=2 * DAY_US, subject="sha256:b"),
+        certified(reversible(), subject="sha256:c"),
+        certified(reversible(undo_cost="a fee"), at_us=3 * DAY_US),
+    )
+    assert (told.standing, told.age_days, told.subjects) == ("valid", 2.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("contract", "standing"), [(reversible(), "never"), (irreversible(), "none"), (corrector(), "none")]
+)
+def test_what_was_never_drilled_is_told_apart_from_what_cannot_be(contract, standing):
+    """The second has its reason."""
+    told = record(contract)
+    assert told.standing == standing
+    assert told.why

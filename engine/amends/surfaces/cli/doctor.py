@@ -21,7 +21,8 @@ _SIGNS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗",
 @click.option("--as-agent", is_flag=True, help="Run it where the agent runs: fail if it could read what it must not.")
 @output_option
 def doctor(session: Session, *, as_agent: bool) -> int:
-    """Examine settings, folder, journal, ledger, plugins, secrets, policies, people and every adapter's system.
+    """Examine settings, folder, journal, ledger, plugins, sandboxes, secrets, policies, people and every adapter's
+    system.
 
     Exits 1 if there is a problem; warnings are not problems. Reads only; what it asks outside is bounded.
     """

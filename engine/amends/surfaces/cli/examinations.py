@@ -51,6 +51,7 @@ def examine_all(config: Path | None, *, as_agent: bool) -> Iterator[DoctorFindin
     yield from _guarded("secrets", lambda: _secrets(settings))
     loaded = bootstrap.adapters_of(settings, bootstrap.secrets_of(settings))
     yield from _plugins(loaded)
+    yield from _sandboxes(settings, loaded)
     yield from _guarded("journal", lambda: _journal_and_what_rests_on_it(settings, loaded))
     yield from _guarded("people", lambda: _people(settings, loaded))
     for examination in loaded.examinations:
@@ -89,11 +90,11 @@ def _secrets(settings: Settings) -> Iterator[DoctorFinding]:
         path = settings.base / Path(reference.removeprefix("file:")).expanduser()
         if reference.startswith("file:") and path.stat().st_mode & _OTHERS:
             yield _warning("secrets", f"other accounts can reach `{path}`", f"chmod go-rwx {path}")
-    for name, section in settings.adapters.items():
-        for key in _literal_secrets(section.options):
+    for place, options in _option_tables(settings):
+        for key in _literal_secrets(options):
             yield _problem(
                 "secrets",
-                f"`{key}` of [adapters.{name}] looks like a secret written into amends.toml",
+                f"`{key}` of [{place}] looks like a secret written into amends.toml",
                 "put it into the environment or a file, and write `env:NAME` or `file:PATH`",
             )
 
@@ -106,6 +107,41 @@ def _plugins(loaded: Loaded) -> Iterator[DoctorFinding]:
         yield _problem("plugins", str(problem), problem.remedy)
     if not loaded.adapters and not loaded.problems:
         yield _warning("plugins", "no adapter is configured: agents can do nothing", "add [adapters.<name>]")
+
+
+def _sandboxes(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
+    """Whether every `[adapters.<name>.sandbox]` can be drilled on; what cannot harms nothing but drills."""
+    names = bootstrap.sandboxes(settings)
+    remedy = "correct its table `sandbox`; drills of it fail until then"
+    there = bootstrap.sandboxed(settings)
+    offered = {offer.contract.capability: offer.contract.digest for offer in loaded.offers}
+    found = bootstrap.adapters_of(there, bootstrap.secrets_of(settings)).only(names)
+    for adapter in found.adapters:
+        others = [
+            offer.contract.capability
+            for offer in adapter.offers
+            if offered.get(offer.contract.capability, offer.contract.digest) != offer.contract.digest
+        ]
+        if others:
+            what = f"the contract of `{others[0]}` is another one on the sandbox of `{adapter.name}`"
+            yield _warning("sandbox", what, "let it change where calls go, not what they promise")
+        else:
+            yield _ok("sandbox", f"adapter `{adapter.name}` has one, in environment `{adapter.context.environment}`")
+    for problem in found.problems:
+        yield _warning("sandbox", f"the sandbox of {problem}", f"{problem.remedy}; {remedy}")
+    secrets = bootstrap.secrets_of(settings)
+    for reference, where in _sandbox_references(settings):
+        try:
+            secrets.resolve(reference)
+        except AmendsError as error:
+            yield _warning("sandbox", f"{error.message} (needed by {where})", error.hint)
+
+
+def _sandbox_references(settings: Settings) -> Iterator[tuple[str, str]]:
+    for name, section in settings.adapters.items():
+        for _, value in _leaves(section.sandbox.options if section.sandbox else {}):
+            if is_reference(value):
+                yield str(value), f"[adapters.{name}.sandbox]"
 
 
 def _journal_and_what_rests_on_it(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
@@ -194,7 +230,7 @@ def _people(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
 def _agent(settings: Settings) -> Iterator[DoctorFinding]:
     """An agent holds a handle that can call. What it must not have: the adapters' secrets, and the journal's files."""
     secrets = bootstrap.secrets_of(settings)
-    for reference, where in _references(settings):
+    for reference, where in (*_references(settings), *_sandbox_references(settings)):
         try:
             secrets.resolve(reference)
         except AmendsError:
@@ -217,6 +253,14 @@ def _references(settings: Settings) -> Iterator[tuple[str, str]]:
     for name, notifier in settings.notifiers.items():
         if is_reference(notifier.url):
             yield notifier.url, f"[notifiers.{name}]"
+
+
+def _option_tables(settings: Settings) -> Iterator[tuple[str, Mapping[str, Json]]]:
+    """Every table of an adapter's options, with its name."""
+    for name, section in settings.adapters.items():
+        yield f"adapters.{name}", section.options
+        if section.sandbox is not None:
+            yield f"adapters.{name}.sandbox", section.sandbox.options
 
 
 def _literal_secrets(options: Mapping[str, Json]) -> Iterator[str]:

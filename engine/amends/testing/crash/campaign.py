@@ -149,6 +149,7 @@ class Campaign:
         if rescuer.frozen is not None:
             with self._lock:
                 self.slept.append(rescuer.frozen)
+            rescuer.stop.set()  # it ends after what it was at: one more who stays would take the time of the others
             threading.Timer(_THAW_SECONDS, rescuer.thaw.set).start()
             self._rescuers[lane] = self.stage.rescuer(None, self.project)
             self._rescuers.append(rescuer)

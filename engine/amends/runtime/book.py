@@ -30,6 +30,7 @@ from amends.runtime.records import changed, record_of, rows_of, state_of, write_
 from amends.runtime.sealing import archived_state
 
 _ATTEMPTS = 50
+_REMEMBERED = 512  # states of runs kept at hand
 _STRIPES = 64  # locks shared by runs, so that ten thousand runs need no ten thousand locks
 
 
@@ -94,9 +95,7 @@ class Book:
                 hint="run `amends ledger verify`; its other runs go on",
                 run_id=run_id,
             ) from error
-        with self._lock:
-            self._cache[run_id] = state
-        return state
+        return self._remember(run_id, state)
 
     def _archived(self, row: SealedRow) -> RunState:
         if self._kit.archive is None:
@@ -243,7 +242,10 @@ class Book:
 
     def _remember(self, run_id: str, state: RunState) -> RunState:
         with self._lock:
+            self._cache.pop(run_id, None)
             self._cache[run_id] = state
+            while len(self._cache) > _REMEMBERED:
+                self._cache.pop(next(iter(self._cache)))  # the one that was written or read longest ago
         return state
 
     def _extend(

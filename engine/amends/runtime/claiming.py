@@ -119,6 +119,10 @@ class Claims:
             return "lease_over"
         raise self._conflict(run)
 
+    def ends(self) -> Ends:
+        """What one look over many runs needs to know of their holders."""
+        return Ends(self._kit)
+
     def _conflict(self, run: RunRow) -> Conflict:
         return Conflict(
             f"run `{run.run_id}` is driven by process {run.holder_pid} on `{run.holder_host}`",
@@ -151,6 +155,33 @@ class Claims:
             session.cancelled.set()  # another driver owns the run: send nothing more
         except AmendsError:
             return  # the lease still runs; the next beat tries again
+
+
+class Ends:
+    """Which holders are gone, each asked once: thousands of runs may have had the same one. Good for one look over the
+    runs; a claim asks again.
+    """
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._dead: dict[str, bool] = {}
+        self._orphaned: dict[str, bool] = {}
+
+    def may_be_over(self, run: RunRow, now_us: int) -> bool:
+        """False if the row alone shows that a living driver has the run, so that nothing else of it need be read."""
+        if not run.holder_id or run.holder_id == self._kit.owners.me().owner_id:
+            return True
+        if now_us >= run.lease_until_us + self._kit.skew_us:
+            return True
+        if run.holder_id not in self._dead:
+            self._dead[run.holder_id] = self._kit.owners.proven_dead(holder_of(run))
+        return self._dead[run.holder_id]
+
+    def orphaned(self, run: RunRow) -> bool:
+        """True if the holder is gone while a child of its adapters still works."""
+        if run.holder_id not in self._orphaned:
+            self._orphaned[run.holder_id] = self._kit.owners.orphaned(holder_of(run))
+        return self._orphaned[run.holder_id]
 
 
 def _open_deadlines(state: RunState) -> list[int]:

@@ -15,9 +15,10 @@ from amends.core.errors import CallerError, ConfigError, SystemRefused
 from amends.core.schedule import microseconds
 from amends.runtime import drafting
 from amends.runtime.asking import ENGINE_MAJOR
-from amends.runtime.flights import describe
+from amends.runtime.flights import describe, landed
 from amends.runtime.kit import Kit, Offer
 from amends.runtime.parts import Parts
+from amends.runtime.places import Seat
 from amends.runtime.rehearsing import Proof, Rehearsal, refuse_undrillable
 from amends.runtime.resolving import Resolved, resolve
 from amends.spi.capability import Capability, NotSent, Refused
@@ -84,9 +85,10 @@ class Drills:
         question = drafting.question_before(
             self._kit, "drill", self._kit.ids.new(), resolved.args, offer.contract.limits.timeout_seconds
         )
-        flight = self.parts.flights.launch(lambda: offer.capability.drill(question), f"drill-{capability}")
+        seat = Seat(offer.context.name, question.action_id, _LONGEST_DRILL_SECONDS)
+        flight = self.parts.flights.launch(lambda: offer.capability.drill(question), f"drill-{capability}", seat)
         try:
-            subject_digest, detail = flight.result(timeout=_LONGEST_DRILL_SECONDS)
+            subject_digest, detail = landed(flight, seat)
         except (NotSent, Refused, TimeoutError) as error:
             raise SystemRefused(
                 f"the drill of `{capability}` did not hold: {describe(error)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from amends.core import events as e
@@ -89,10 +89,16 @@ class Engine:
         """
         until = self._until(wait_seconds)
         if run_id is None:
-            return self._made.sweeper.sweep(until)
+            return list({state.run.run_id: state for state in self._made.sweeper.sweep(until)}.values())
         if to:
             self._target(run_id, to, by)
         return [self._made.sweeper.recover(run_id, until, ordered_by=by)]
+
+    def sweep(self, *, wait_seconds: float = 0.0) -> Iterator[RunState]:
+        """`recover` for any number of runs: each as it comes to rest, and none kept. A run that has more to do within
+        `wait_seconds` comes again.
+        """
+        return self._made.sweeper.sweep(self._until(wait_seconds))
 
     def _target(self, run_id: str, checkpoint: str, by: str) -> None:
         state = self.state(run_id)

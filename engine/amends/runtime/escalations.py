@@ -10,6 +10,7 @@ from amends.core.canonical import Json
 from amends.core.errors import Conflict, InvalidInput, UnknownName
 from amends.core.rows import ActionRow, EscalationRow, RunState
 from amends.core.schedule import microseconds
+from amends.core.settling import settled
 from amends.core.status import ActionStatus, Outcome, ParkedCause, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.kit import Kit
@@ -28,6 +29,7 @@ CHOICES: dict[ParkedCause, tuple[str, ...]] = {
     ParkedCause.POLICY_CHANGED: ("compensate", "look_again", "accept_as_is", "withdraw", "abandon"),
 }
 _ON_THE_WAY = {RunStatus.OPEN: (RunStatus.RECOVERING,), RunStatus.COMMITTING: (RunStatus.NEEDS_HUMAN,)}
+UNDRIVABLE = "cannot_be_driven"
 NEEDS_EVIDENCE = frozenset({"it_happened", "it_did_not_happen", "already_undone"})
 
 
@@ -64,6 +66,18 @@ class Escalations:
             return [self._opened(state, action, "unregistered_inverse", detail, ("acknowledge", "abandon"))]
 
         return self.book.record(run_id, decide, epoch=epoch)
+
+    def undrivable(self, run_id: str, detail: str) -> RunState:
+        """Recovery itself stops at this run: a person looks, with one item on the action it stands at (rule 16)."""
+
+        def decide(state: RunState) -> list[Draft]:
+            actions = state.forward_actions()
+            action = next((a for a in actions if not settled(state, a)), actions[-1] if actions else None)
+            if state.run.terminal or action is None or self._is_open(state, action.action_id, UNDRIVABLE):
+                return []
+            return [self._opened(state, action, UNDRIVABLE, detail, ("look_again", "abandon"))]
+
+        return self.book.record(run_id, decide)
 
     def _is_open(self, state: RunState, action_id: str, cause: str) -> bool:
         return any(
@@ -247,6 +261,7 @@ def _proposed(cause: str) -> str:
         "adapter_unavailable": "bring the adapter back, then look again",
         "not_delivered": "deliver it yourself and say where, or leave it out",
         "policy_changed": "the policy changed since: decide under the new one",
+        UNDRIVABLE: "mend what stops its recovery, then look again; it is tried again meanwhile, less and less often",
         "unregistered_inverse": "check what the agent wanted to take back; nothing was sent",
     }
     return proposals.get(cause, "look at the evidence and decide")

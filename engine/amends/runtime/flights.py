@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from copy import deepcopy
@@ -21,32 +20,51 @@ from amends.core.events import OutcomeRecorded
 from amends.core.evidence import Observation
 from amends.core.rows import ActionRow
 from amends.runtime.kit import Kit, Offer
+from amends.runtime.places import NoPlace, Places, Seat
 from amends.spi.capability import Accepted, Call, Done, NotSent, Question, Receipt, Refused
 
 T = TypeVar("T")
+SPARE_SECONDS = 1.0  # beyond the time limit an adapter is given, before nobody waits for it
 
 
 class Flights:
-    """Starts calls; at most `max_parallel_calls` at once."""
+    """Starts calls; at most `max_parallel_calls` at once that are within their time limits."""
 
     def __init__(self, kit: Kit) -> None:
         self._kit = kit
-        self._places = threading.BoundedSemaphore(kit.settings.max_parallel_calls)
+        self._places = Places(kit.clock, kit.settings.max_parallel_calls)
 
-    def launch(self, work: Callable[[], T], name: str, known: Future[T] | None = None) -> Future[T]:
+    def launch(
+        self,
+        work: Callable[[], T],
+        name: str,
+        seat: Seat,
+        known: Future[T] | None = None,
+        *,
+        instead: Callable[[str], T] | None = None,
+    ) -> Future[T]:
         """Run `work` on a thread of its own. The future's result or exception is `work`'s (`known`: this future, which
-        somebody may be waiting for already).
+        somebody may be waiting for already). Where there is no place, `work` is not run: the future has the result of
+        `instead`, which is told why, or the exception `NoPlace`.
         """
         future: Future[T] = known or Future()
 
+        def seated() -> T:
+            try:
+                with self._places.held(seat):
+                    return work()
+            except NoPlace as full:
+                if instead is None:
+                    raise
+                return instead(str(full))
+
         def body() -> None:
-            with self._places:
-                try:
-                    result = work()
-                except BaseException as error:  # noqa: BLE001 - SystemExit of an adapter must not lose the outcome
-                    future.set_exception(error)
-                else:
-                    future.set_result(result)
+            try:
+                result = seated()
+            except BaseException as error:  # noqa: BLE001 - SystemExit of an adapter must not lose the outcome
+                future.set_exception(error)
+            else:
+                future.set_result(result)
 
         self._kit.threads.call(body, name)
         return future
@@ -74,17 +92,32 @@ class Flights:
             secret=self._kit.secrets.resolve,
         )
 
-    def observe(self, ask: Callable[[Question], Observation], question: Question) -> Observation:
+    def observe(self, ask: Callable[[Question], Observation], question: Question, adapter: str) -> Observation:
         """One read, bounded in time; whatever goes wrong is `inconclusive`."""
-        flight = self.launch(lambda: ask(question), f"probe-{question.action_id[-6:]}")
+        seat = Seat(adapter, question.action_id, question.timeout_seconds + SPARE_SECONDS)
+        flight = self.launch(lambda: ask(question), f"probe-{question.action_id[-6:]}", seat)
         try:
-            seen = flight.result(timeout=question.timeout_seconds + 1.0)
+            seen = landed(flight, seat)
             canonical_bytes(seen.model_dump(mode="json"))
             return seen
+        except NoPlace as full:
+            return Observation(seen="inconclusive", detail=str(full))
         except TimeoutError:
             return Observation(seen="inconclusive", detail="no answer in time")
         except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
             return Observation(seen="inconclusive", detail=describe(error))
+
+
+def landed(flight: Future[T], seat: Seat) -> T:
+    """What a call answered within its time. Raises what it raised, as an `Exception` whatever it was: an adapter that
+    calls `sys.exit` ends no engine. Raises `TimeoutError` past its time; an interrupt of the waiting thread stays one.
+    """
+    error = flight.exception(timeout=seat.seconds)
+    if error is None:
+        return flight.result()
+    if isinstance(error, Exception):
+        raise error
+    raise RuntimeError(f"`{type(error).__name__}`: {describe(error)}") from error
 
 
 def classified(

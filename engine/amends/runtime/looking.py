@@ -145,7 +145,7 @@ class Looker:
         offer = self.kit.catalog.get(action.contract.capability)
         verifying = purpose in {"verify_undone", "late_check"}
         ask = offer.capability.verify_undone if verifying else offer.capability.probe
-        return self.flights.observe(ask, self.flights.question(action, offer))
+        return self.flights.observe(ask, self.flights.question(action, offer), offer.context.name)
 
     def _denied(self, run_id: str, action_id: str, epoch: int, decision: Decision) -> None:
         def decide(state: RunState) -> list[Draft]:

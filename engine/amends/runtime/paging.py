@@ -1,16 +1,40 @@
-"""Paging: escalations delivered to people until somebody acknowledges, and reports to owners (rule 34)."""
+"""Paging: escalations delivered to people until somebody acknowledges, and reports to owners (rule 34).
+
+A notifier may hang, raise or fail for days: each try is bounded in time, one that fails is left alone for a while, and
+what it should have said is said later. Pages about one item come at growing distances, so that no item fills a ledger.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
 
 from amends.core import events as e
 from amends.core import public
 from amends.core.rows import EscalationRow, RunState
 from amends.core.schedule import microseconds
-from amends.ports.services import Notice
+from amends.ports.journal import StoredRow
+from amends.ports.services import Delivery, Notice, Notifier
 from amends.runtime.book import Book, Draft
+from amends.runtime.flights import Flights, describe, landed
 from amends.runtime.kit import Kit
+from amends.runtime.places import Seat
+
+LONGEST_DELIVERY_SECONDS = 60.0
+LONGEST_SILENCE_SECONDS = 3600.0  # between two tries of a notifier that fails
+_FIRST_SILENCE_SECONDS = 60.0
+_SECONDS_PER_DAY = 86_400.0
+_DETAIL_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """A notifier that failed: how often in a row, until when it is left alone (monotonic), and what it said."""
+
+    failures: int
+    until: float
+    detail: str
 
 
 @dataclass(frozen=True)
@@ -19,12 +43,21 @@ class Pager:
 
     kit: Kit
     book: Book
+    flights: Flights
+    silent: dict[str, _Silence] = field(default_factory=dict[str, _Silence])
 
     def page(self, state: RunState) -> None:
         """Deliver a run's open escalations that are due: new ones, and those nobody has acknowledged for a while."""
         for item in state.escalations.values():
             if item.status == "open" and self._due(item):
                 self._deliver(state, item)
+
+    def is_due(self, stored: StoredRow) -> bool:
+        """True if a stored item is to be delivered now, or cannot be read."""
+        try:
+            return self._due(EscalationRow.model_validate_json(stored.body))
+        except ValidationError:
+            return True
 
     def report(self, state: RunState) -> None:
         """Send the report of a run that has come to rest to its owner."""
@@ -48,15 +81,20 @@ class Pager:
                 detail=delivery.detail,
             )
             for notifier in self.kit.notifiers
-            for delivery in [notifier.deliver(notice)]
+            for delivery in [self._tried(notifier, notice)]
         ]
         if done:
             self.book.record_system(done)
 
     def _due(self, item: EscalationRow) -> bool:
+        """After `page_every_seconds`, then at distances that double up to a day; while it has reached nobody, up to an
+        hour.
+        """
         if item.notified_us is None:
             return True
-        again = microseconds(self.kit.settings.page_every_seconds)
+        longest = microseconds(_SECONDS_PER_DAY if item.delivered else LONGEST_SILENCE_SECONDS)
+        first = microseconds(self.kit.settings.page_every_seconds)
+        again = max(first, min(item.notified_us - item.opened_us, longest))
         return self.kit.clock.now_us() >= item.notified_us + again
 
     def _deliver(self, state: RunState, item: EscalationRow) -> None:
@@ -71,7 +109,9 @@ class Pager:
             facts={"queue": item.queue, "choices": list(item.choices), **item.evidence},
         )
         for notifier in self.kit.notifiers:
-            delivery = notifier.deliver(notice)
+            if self._left_alone(notifier) is not None:
+                continue  # the item stays due: nothing is recorded, nothing is lost
+            delivery = self._tried(notifier, notice)
             body = e.EscalationNotified(
                 escalation_id=item.escalation_id,
                 notifier=notifier.name,
@@ -79,3 +119,35 @@ class Pager:
                 detail=delivery.detail,
             )
             self.book.record(state.run.run_id, lambda _, body=body: [Draft(body, item.action_id)])  # type: ignore[misc]
+
+    # --- one try ------------------------------------------------------------------------------------------
+
+    def _left_alone(self, notifier: Notifier) -> _Silence | None:
+        known = self.silent.get(notifier.name)
+        return known if known is not None and self.kit.clock.monotonic() < known.until else None
+
+    def _tried(self, notifier: Notifier, notice: Notice) -> Delivery:
+        """One try, bounded in time, whatever the notifier does; a failing one is left alone for longer and longer."""
+        silence = self._left_alone(notifier)
+        if silence is not None:
+            return Delivery(delivered=False, detail=f"not tried, it failed just now: {silence.detail}")
+        delivery = self._asked(notifier, notice)
+        if delivery.delivered:
+            self.silent.pop(notifier.name, None)
+            return delivery
+        known = self.silent.get(notifier.name)
+        failures = known.failures + 1 if known else 1
+        seconds = min(_FIRST_SILENCE_SECONDS * 2.0 ** min(failures - 1, 20), LONGEST_SILENCE_SECONDS)
+        self.silent[notifier.name] = _Silence(failures, self.kit.clock.monotonic() + seconds, delivery.detail)
+        return delivery
+
+    def _asked(self, notifier: Notifier, notice: Notice) -> Delivery:
+        seat = Seat(f"notifier {notifier.name}", f"notifier {notifier.name}", LONGEST_DELIVERY_SECONDS)
+        flight = self.flights.launch(lambda: notifier.deliver(notice), f"notify-{notifier.name}", seat)
+        try:
+            delivery = landed(flight, seat)
+            return Delivery(delivered=delivery.delivered is True, detail=str(delivery.detail)[:_DETAIL_CHARACTERS])
+        except TimeoutError as error:
+            return Delivery(delivered=False, detail=str(error) or f"no answer within {LONGEST_DELIVERY_SECONDS:g} s")
+        except Exception as error:  # noqa: BLE001 - a notifier that breaks its port has delivered nothing
+            return Delivery(delivered=False, detail=f"the notifier failed: {describe(error)}")

@@ -27,6 +27,7 @@ from amends.runtime.releasing import Outbox
 from amends.runtime.reopening import Reopener
 from amends.runtime.sending import Sending
 from amends.runtime.sweeping import Sweeper
+from amends.runtime.troubles import Troubles
 from amends.runtime.undoing import Undoing
 
 
@@ -68,6 +69,7 @@ def assemble(kit: Kit) -> Parts:
     compensator = Compensator(kit, book, looker, escalations, undoing)
     corrections = Corrections(kit, book, policy, approvals, escalations, sending)
     driver = Driver(kit, book, looker, compensator, undoing, outbox, corrections, approvals, escalations, claims)
+    pager, reopener = Pager(kit, book, flights), Reopener(kit, book, escalations)
     return Parts(
         kit=kit,
         book=book,
@@ -78,6 +80,6 @@ def assemble(kit: Kit) -> Parts:
         approvals=approvals,
         sending=sending,
         invoker=invoker,
-        sweeper=Sweeper(kit, book, claims, driver, Pager(kit, book), Reopener(kit, book, escalations)),
+        sweeper=Sweeper(kit, book, claims, driver, pager, reopener, Troubles(kit, book, escalations)),
         listener=listener,
     )

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from amends.core.canonical import Json
 from amends.core.rows import ActionRow
 from amends.runtime import drafting
-from amends.runtime.flights import Flights
+from amends.runtime.flights import SPARE_SECONDS, Flights, landed
 from amends.runtime.kit import Kit, Offer
+from amends.runtime.places import Seat
 from amends.spi.capability import Capability, Prepared
 
 
@@ -26,8 +27,9 @@ class Preparing:
     def read(self, offer: Offer, run_id: str, action_id: str, args: dict[str, Json]) -> Prepared:
         """What `prepare` saw. Raises whatever it raised, or `InvalidInput` if the ledger may not hold it (rule 10)."""
         question = drafting.question_before(self.kit, run_id, action_id, args, offer.contract.limits.timeout_seconds)
-        flight = self.flights.launch(lambda: offer.capability.prepare(question), f"prepare-{action_id[-6:]}")
-        prepared = flight.result(timeout=question.timeout_seconds + 1.0)
+        seat = Seat(offer.context.name, action_id, question.timeout_seconds + SPARE_SECONDS)
+        flight = self.flights.launch(lambda: offer.capability.prepare(question), f"prepare-{action_id[-6:]}", seat)
+        prepared = landed(flight, seat)
         drafting.refuse_unrecordable(self.kit, offer.contract.capability, prepared)
         return prepared
 

@@ -13,13 +13,12 @@ from amends.core.schedule import microseconds
 from amends.core.status import ActionStatus, Outcome
 from amends.runtime import drafting
 from amends.runtime.asking import Policy
-from amends.runtime.flights import Flights, call_of, classified
+from amends.runtime.flights import SPARE_SECONDS, Flights, call_of, classified, landed
 from amends.runtime.kit import Kit
+from amends.runtime.places import Seat
 from amends.runtime.resolving import Request, Resolved
 from amends.runtime.results import CallResult, result_of
 from amends.spi.capability import Prepared
-
-_SPARE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,15 @@ class Reads:
         question = drafting.question_before(self.kit, row.run_id, row.action_id, resolved.args, seconds)
         call = call_of(question, deadline_us=self.kit.clock.now_us() + microseconds(seconds), still_wanted=wanted)
         ask = resolved.offer.capability.do
+        seat = Seat(resolved.offer.context.name, row.action_id, seconds + SPARE_SECONDS)
         flight = self.flights.launch(
-            lambda: classified(ask, call, self.kit.clock.now_us, row), f"read-{row.action_id[-6:]}"
+            lambda: classified(ask, call, self.kit.clock.now_us, row), f"read-{row.action_id[-6:]}", seat
         )
         try:
-            return flight.result(timeout=seconds + _SPARE_SECONDS)
-        except TimeoutError:
-            return outcomes.lost(at_us=self.kit.clock.now_us(), code="timeout", detail="no answer in time")
+            return landed(flight, seat)
+        except TimeoutError as error:
+            detail = str(error) or "no answer in time"
+            return outcomes.lost(at_us=self.kit.clock.now_us(), code="timeout", detail=detail)
 
 
 def _answered(row: ActionRow, body: OutcomeRecorded) -> ActionRow:

@@ -6,16 +6,17 @@ left; everything else through a person (`escalations`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from amends.core import events as e
 from amends.core import outcomes
-from amends.core.rows import ActionRow, RunState
+from amends.core.rows import ActionRow, RunRow, RunState
 from amends.core.status import ActionStatus, ParkedCause, RunStatus
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
 from amends.runtime.kit import Kit
 
+_MOST = 100_000  # waiting runs remembered; one that is forgotten is looked into once more
 _BY_POLICY = frozenset({ParkedCause.DENIED, ParkedCause.POLICY_CHANGED})
 
 
@@ -26,6 +27,13 @@ class Reopener:
     kit: Kit
     book: Book
     escalations: Escalations
+    looked: dict[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+
+    def has_news(self, run: RunRow) -> bool:
+        """False if this process has looked into a waiting run as it is now, under the policies of now: thousands may
+        wait, and nothing but an event or another bundle wakes one.
+        """
+        return self.looked.get(run.run_id) != (run.head, self.kit.authorizer.bundle().effective_digest)
 
     def reopen(self, run_id: str) -> bool:
         """Reopen what may be; True if the run goes on. Unfenced, like every decision that wakes a run (rule 31)."""
@@ -41,8 +49,13 @@ class Reopener:
                     drafts += self.escalations.closed(state, action.action_id, reason)
             return [*drafts, *self.escalations.waking(state, "the obstacle is gone")] if drafts else []
 
-        before = self.book.state(run_id)
-        return self.book.record(run_id, decide).run.head > before.run.head
+        before = self.book.state(run_id).run.head
+        digest = self.kit.authorizer.bundle().effective_digest
+        after = self.book.record(run_id, decide).run.head
+        if len(self.looked) >= _MOST:
+            self.looked.clear()
+        self.looked[run_id] = (after, digest)
+        return after > before
 
     def _news(self, state: RunState, action: ActionRow) -> tuple[e.Body | None, str]:
         """What became known or possible since the action was parked, and in words."""

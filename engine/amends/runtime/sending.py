@@ -20,6 +20,7 @@ from amends.runtime.flights import Flights, call_of, classified
 from amends.runtime.kit import Kit
 from amends.runtime.listening import Listener
 from amends.runtime.looking import Looker
+from amends.runtime.places import Seat
 from amends.runtime.results import CallResult, result_of
 from amends.runtime.sessions import Session
 from amends.spi.capability import Call
@@ -85,11 +86,16 @@ class Sending:
             self._kit.progress.reached("after_call", session.run_id, action_id)
             return self.landed(session, action_id, action.attempt, body)
 
+        def not_made(why: str) -> CallResult:
+            body = outcomes.not_sent(at_us=self._kit.clock.now_us(), code="no_place", detail=why)
+            return self.landed(session, action_id, action.attempt, body)
+
+        seat = Seat(offer.context.name, action_id, call.timeout_seconds + _SPARE_SECONDS)
         flight: Future[CallResult] = Future()
         flight.add_done_callback(lambda _: self._gone(action_id))
         with self._lock:
             self._in_flight[action_id] = flight  # before it starts: an interrupt must find it
-        return self._flights.launch(work, f"call-{action_id[-6:]}", flight)
+        return self._flights.launch(work, f"call-{action_id[-6:]}", seat, flight, instead=not_made)
 
     def landed(self, session: Session, action_id: str, attempt: int, body: e.OutcomeRecorded) -> CallResult:
         """Record an outcome, in time or late; then confirm it by a read where the answer itself is no proof."""

@@ -1,31 +1,36 @@
 """Sweeping: finding runs whose driver is gone, taking them over and driving each to rest; one stuck run stops no other
 (rules 12, 16, 24).
+
+Runs are read a page at a time and driven one at a time, so that ten thousand need no more memory than a few. A run that
+was taken over often, or that could not be driven, comes last: whoever starts anew after a crash begins with the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from amends.core import events as e
-from amends.core.errors import AmendsError, Conflict
+from amends.core.errors import AmendsError, Conflict, SystemUnavailable
 from amends.core.rows import RunRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import TERMINAL_RUNS, RunStatus
 from amends.runtime.book import Book, Draft
-from amends.runtime.claiming import Claims, holder_of
+from amends.runtime.claiming import Claims
 from amends.runtime.driving import REOPENED, Driver
-from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
 from amends.runtime.paging import Pager
 from amends.runtime.reopening import Reopener
 from amends.runtime.sessions import Session
+from amends.runtime.troubles import Troubles
 
 _LIVE = frozenset(s.value for s in RunStatus if s not in TERMINAL_RUNS)
 _DRIVEN = frozenset({RunStatus.RECOVERING.value, RunStatus.COMMITTING.value})
-_PAGE = 200
-_NAP_SECONDS = 0.1
-_STUCK_US = 60_000_000  # every try writes who took the run: a stuck one must not fill the ledger
 _UNSEEN = frozenset({"open"})
+PAGE = 200  # rows read at once
+_NAP_SECONDS = 0.1
+_REFUSALS = 3  # of the journal, in a row, after which a sweep gives up
+_OFTEN = 5  # take-overs after which a run comes last: it may be what ends its drivers
 
 
 @dataclass(frozen=True)
@@ -38,9 +43,14 @@ class Sweeper:
     driver: Driver
     pager: Pager
     reopener: Reopener
-    stuck: dict[str, str] = field(default_factory=dict[str, str])  # runs that could not be driven, and why
+    troubles: Troubles
+    refused: list[SystemUnavailable] = field(default_factory=list[SystemUnavailable])  # one after the other
     freed_us: dict[str, int] = field(default_factory=dict[str, int])  # when a run without its driver may be taken
-    again_us: dict[str, int] = field(default_factory=dict[str, int])  # when a stuck run is tried again
+
+    @property
+    def stuck(self) -> dict[str, str]:
+        """Runs that could not be driven by this process, and why."""
+        return self.troubles.reasons
 
     def settle(self, session: Session, until_us: int) -> RunState:
         """Drive a run this process holds, page people, let go."""
@@ -90,67 +100,89 @@ class Sweeper:
         self.book.record(session.run_id, decide, epoch=session.epoch)
         self.kit.progress.reached("after_freeze", session.run_id, "")
 
-    def sweep(self, until_us: int) -> list[RunState]:
-        """Every live run that may be taken over now; comes back to those with due work until `until_us`."""
-        seen: dict[str, RunState] = {}
+    # --- all runs -----------------------------------------------------------------------------------------
+
+    def sweep(self, until_us: int) -> Iterator[RunState]:
+        """Every live run that may be taken over now, each as it comes to rest; comes back to those with due work until
+        `until_us`, so a run may come more than once.
+        """
+        due: dict[str, int] = {}  # of the runs driven here; a state is not kept: there may be thousands
         while True:
             worked = False
             self.freed_us.clear()
-            for run in self._candidates():
-                state = self._try(run)
-                if state is not None:
-                    seen[run.run_id] = state
-                    worked = True
-            if not worked and not self._due_later(seen, until_us):
+            for state in self._round():
+                worked = True
+                due.pop(state.run.run_id, None)
+                if not state.run.terminal and state.run.due_us is not None and state.run.due_us <= until_us:
+                    due[state.run.run_id] = state.run.due_us
+                yield state
+            if not worked and not self._due_later(due, until_us):
                 self._page_again()
-                return list(seen.values())
+                return
             if not worked:
                 self.kit.clock.sleep(_NAP_SECONDS)
 
-    def _due_later(self, seen: dict[str, RunState], until_us: int) -> bool:
+    def _round(self) -> Iterator[RunState]:
+        """Each candidate once; those that took many drivers or gave trouble after all others."""
+        now = self.kit.clock.now_us()
+        ends = self.claims.ends()
+        last: list[tuple[int, str]] = []
+        self.refused.clear()
+        for run in self._live(_LIVE, now):
+            if not ends.may_be_over(run, now):
+                if ends.orphaned(run):
+                    self._note_orphan(run)
+            elif run.epoch > _OFTEN or run.run_id in self.troubles.reasons:
+                last.append((run.epoch, run.run_id))
+            else:
+                yield from self._try(run, now)
+        for _, run_id in sorted(last):
+            if (again := self._read(run_id)) is not None:
+                yield from self._try(again, now)
+
+    def _live(self, statuses: frozenset[str], due_before_us: int) -> Iterator[RunRow]:
+        """Rows of runs with something due, a page at a time."""
+        after = ""
+        while rows := self.kit.journal.rows(
+            "run", statuses=statuses, due_before_us=due_before_us, after_key=after, limit=PAGE
+        ):
+            after = rows[-1].key.key
+            yield from self.book.runs(rows)
+
+    def _read(self, run_id: str) -> RunRow | None:
+        try:
+            return self.book.state(run_id).run
+        except AmendsError as error:
+            self.troubles.unreadable(run_id, error)
+            return None
+
+    def _due_later(self, mine: dict[str, int], until_us: int) -> bool:
         """True if a run that was driven here, or that somebody let go, has work due by then, and it is not over yet."""
         if self.kit.clock.now_us() > until_us:
             return False
-        if any(freed <= until_us for freed in self.freed_us.values()):
+        if mine or any(freed <= until_us for freed in self.freed_us.values()):
             return True
-        mine = [s.run for s in seen.values() if not s.run.terminal]
-        rows = self.kit.journal.rows("run", statuses=_DRIVEN, due_before_us=until_us, limit=_PAGE)
-        let_go = [run for run in self.book.runs(rows) if not run.holder_id]
-        return any(run.due_us is not None and run.due_us <= until_us for run in (*mine, *let_go))
+        return any(run.due_us is not None and not run.holder_id for run in self._live(_DRIVEN, until_us))
 
     def _page_again(self) -> None:
         """People are told again until somebody acknowledges (rule 34)."""
-        after, runs = "", dict[str, None]()
-        while items := self.kit.journal.rows("escalation", statuses=_UNSEEN, active=True, after_key=after, limit=_PAGE):
-            after = items[-1].key.key
-            runs |= dict.fromkeys(item.run_id for item in items)
-        for run_id in runs:
-            try:
-                self.pager.page(self.book.state(run_id))
-            except AmendsError as error:  # the others are paged all the same
-                self.stuck[run_id] = error.message
-
-    def _candidates(self) -> list[RunRow]:
-        """Live runs with something due, a page at a time."""
-        found: list[RunRow] = []
         after = ""
-        now = self.kit.clock.now_us()
-        while rows := self.kit.journal.rows("run", statuses=_LIVE, due_before_us=now, after_key=after, limit=_PAGE):
-            after = rows[-1].key.key
-            found += self.book.runs(rows)
-        return [run for run in found if self._may_start(run, now)]
+        while items := self.kit.journal.rows("escalation", statuses=_UNSEEN, active=True, after_key=after, limit=PAGE):
+            after = items[-1].key.key
+            for run_id in dict.fromkeys(item.run_id for item in items if self.pager.is_due(item)):
+                try:
+                    self.pager.page(self.book.state(run_id))
+                except AmendsError as error:  # the others are paged all the same
+                    self.troubles.unreadable(run_id, error)
+                self.book.forget(run_id)
 
     def _may_start(self, run: RunRow, now_us: int) -> bool:
-        if self.claims.driving(run.run_id) is not None or now_us < self.again_us.get(run.run_id, 0):
+        if self.claims.driving(run.run_id) is not None or self.troubles.holds_back(run, now_us):
             return False
         if run.status is RunStatus.NEEDS_HUMAN:
-            return self._readable(run) and self.reopener.reopen(run.run_id)
+            return self.reopener.has_news(run) and self.reopener.reopen(run.run_id)
         if run.status is RunStatus.OPEN:
-            return (
-                now_us >= run.updated_us + self._grace_us(run)
-                and self._readable(run)
-                and not self._at_a_gate(run, now_us)
-            )
+            return now_us >= run.updated_us + self._grace_us(run) and not self._at_a_gate(run, now_us)
         return True
 
     def _grace_us(self, run: RunRow) -> int:
@@ -163,29 +195,35 @@ class Sweeper:
         asked = self.book.state(run.run_id).approvals.values()
         return any(row.status == "pending" and now_us < row.expires_us for row in asked)
 
-    def _readable(self, run: RunRow) -> bool:
+    def _try(self, run: RunRow, now_us: int) -> Iterator[RunState]:
+        """The run as it came to rest, if it was driven and anything happened."""
         try:
-            self.book.state(run.run_id)
-        except AmendsError as error:  # quarantined: the others go on (rule 16)
-            self.stuck[run.run_id] = error.message
-            return False
-        return True
-
-    def _try(self, run: RunRow) -> RunState | None:
-        before = run.head
-        try:
+            if not self._may_start(run, now_us):
+                return
             state = self.recover(run.run_id, 0)
         except Conflict:
-            self._note_orphan(run)
-            return None
+            return  # somebody else was faster
+        except SystemUnavailable as error:  # the journal's trouble, hardly the run's: it is asked no thousand times
+            self.refused.append(error)
+            if len(self.refused) >= _REFUSALS:
+                raise
+            return
         except Exception as error:  # noqa: BLE001 - whatever stops one run, the others go on (rule 16)
-            self.stuck[run.run_id] = describe(error)
-            self.again_us[run.run_id] = self.kit.clock.now_us() + _STUCK_US
-            return None
-        return state if state.run.head > before else None
+            self.troubles.met(run, error)
+            return
+        finally:
+            self.book.forget(run.run_id)
+        self.refused.clear()
+        self.troubles.over(run.run_id)
+        if state.run.head > run.head:
+            yield state
 
     def _note_orphan(self, run: RunRow) -> None:
         """A run whose driver is gone, while a child of its adapters still works, is free when its lease is over."""
-        state = self.book.state(run.run_id)
-        if self.kit.owners.orphaned(holder_of(state.run)):
-            self.freed_us[run.run_id] = self.claims.holder_until_us(state.run, state)
+        try:
+            state = self.book.state(run.run_id)
+        except AmendsError as error:
+            self.troubles.unreadable(run.run_id, error)
+            return
+        self.freed_us[run.run_id] = self.claims.holder_until_us(state.run, state)
+        self.book.forget(run.run_id)

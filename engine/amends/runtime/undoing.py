@@ -17,13 +17,15 @@ from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import Flights, call_of, classified
+from amends.runtime.flights import Flights, call_of, classified, landed
 from amends.runtime.kit import Kit
 from amends.runtime.looking import Look, Looker
+from amends.runtime.places import Seat
 from amends.runtime.sending import Sending
 from amends.runtime.sessions import Session
 from amends.spi.capability import Call, Receipt
 
+_SPARE_SECONDS = 5.0
 UNDOING = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
 
 
@@ -139,11 +141,17 @@ class Undoing:
         forward, undo = state.actions[action_id], state.actions[undo_id]
         call = self._call(session, forward, undo, rung, observation)
         send = self._send_of(forward, rung)
+        now_us = self.kit.clock.now_us
+        adapter = self.kit.catalog.get(forward.contract.capability).context.name
+        seat = Seat(adapter, action_id, call.timeout_seconds + _SPARE_SECONDS)
         flight = self.flights.launch(
-            lambda: classified(send, call, self.kit.clock.now_us, forward), f"undo-{undo_id[-6:]}"
+            lambda: classified(send, call, now_us, forward),
+            f"undo-{undo_id[-6:]}",
+            seat,
+            instead=lambda why: outcomes.not_sent(at_us=now_us(), code="no_place", detail=why),
         )
         try:
-            body = flight.result(timeout=call.timeout_seconds + 5.0)
+            body = landed(flight, seat)
         except TimeoutError:
             body = outcomes.lost(
                 at_us=self.kit.clock.now_us(), code="timeout", detail="the undo did not return in time"

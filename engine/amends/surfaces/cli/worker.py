@@ -16,6 +16,7 @@ from amends.surfaces.cli.common import output_option, whole_engine
 
 if TYPE_CHECKING:
     from amends.bootstrap import Engine
+    from amends.core.rows import RunState
 
 _SLOWEST_POLL_SECONDS = 60.0
 
@@ -51,18 +52,21 @@ def _round(session: Session, engine: Engine) -> bool:
     """One look. False if the journal could not be asked: the next one comes later."""
     try:
         _reload(session, engine)
-        states = engine.recover()
+        for state in engine.sweep():
+            _show(session, state)
     except SystemUnavailable as error:
         session.output.say(f"{error.message}; trying again", "yellow")
         return False
-    for state in states:
-        run = state.run
-        if session.output.as_json:
-            session.output.line_document({"run_id": run.run_id, "run_status": run.status.value})
-        else:
-            told = public.run_message(public.of_run(state))
-            session.output.line(f"{run.workflow}/{run.run_key} {run.run_id} {run.status}: {told}")
     return True
+
+
+def _show(session: Session, state: RunState) -> None:
+    run = state.run
+    if session.output.as_json:
+        session.output.line_document({"run_id": run.run_id, "run_status": run.status.value})
+    else:
+        told = public.run_message(public.of_run(state))
+        session.output.line(f"{run.workflow}/{run.run_key} {run.run_id} {run.status}: {told}")
 
 
 def _reload(session: Session, engine: Engine) -> None:

@@ -22,7 +22,8 @@ from amends.spi import Retry
 from amends.testing import tiny
 
 reserve = tiny.reserve
-quick = {"limits": Limits(timeout_seconds=0.2), "compensation": (Alternative(name="cancel", retry=Retry(attempts=2, backoff_seconds=0.1)),)}
+rungs = (Alternative(name="cancel", retry=Retry(attempts=2, backoff_seconds=0.1)),)
+quick = {"limits": Limits(timeout_seconds=0.2), "compensation": rungs}
 tiny.reserve = lambda name: reserve(name).model_copy(update=quick)
 
 def killed(self, call):
@@ -49,7 +50,7 @@ def effects(folder):
 
 @pytest.fixture
 def instant(monkeypatch):
-    """A late landing is looked for at once, and an undo is tried twice, at once: the shop's calls are over in no time."""
+    """A late landing is looked for at once, and an undo is tried two times: the calls of the shop take no time."""
     reserve = tiny.reserve
     quick = {
         "limits": Limits(timeout_seconds=0.2),

@@ -10,7 +10,6 @@ import click
 from amends.core.audit import AuditLine, DrillRecord, audit_line, drill_record
 from amends.core.canonical import JsonMap
 from amends.core.rows import CertificateRow
-from amends.runtime.asking import ENGINE_MAJOR
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import output_option, whole_engine
 from amends.surfaces.cli.exits import Exit
@@ -41,7 +40,10 @@ TITLES = {
 @click.option("--ready", is_flag=True, help="Exit 1 if anything is blank: not every question is answered.")
 @output_option
 def audit(session: Session, capability: str | None, *, ready: bool) -> int:
-    """What each capability changes, how it is undone and verified, and which policies allow it. Blanks are red."""
+    """What each capability changes, how it is undone and verified, and which policies allow it. Blanks are red.
+
+    `drilled` says when its undo was last proven by `amends drill`, how many days ago, and until when that is believed.
+    """
     with whole_engine(session) as engine:
         offers = [engine.kit.catalog.get(capability)] if capability else engine.kit.catalog.all()
         drills = [_drill(engine, offer) for offer in offers]
@@ -71,6 +73,8 @@ def _line(engine: Engine, contract: Contract, drill: DrillRecord) -> AuditLine:
 
 
 def _drill(engine: Engine, offer: Offer) -> DrillRecord:
+    from amends.runtime.asking import ENGINE_MAJOR
+
     return drill_record(
         offer.contract,
         [CertificateRow.model_validate_json(row.body) for row in engine.kit.journal.rows("certificate")],

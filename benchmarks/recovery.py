@@ -54,7 +54,7 @@ def one(runs: int) -> None:
         for n in range(runs):
             world.run(str(n)).call("shop.reserve", {"name": f"o-{n}"})
         world.die()
-        world.engines[0]._made.claims._sessions.clear()  # noqa: SLF001 - what the dead driver held is not recovery's
+        world.engines[0]._made.claims._sessions.clear()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - it is dead
         world.system.requests.clear()
         engine = world.engine("owner-2", notifiers=(), progress=_Silent())
         before = journal.info().max_seq

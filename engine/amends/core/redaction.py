@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import quote
 
 from amends.core.canonical import Json
+from amends.core.disguises import disguises, leads
 
 MASK = "«redacted»"
 _SHORTEST_SECRET = 6
+_SHORTEST_LINE = 16
 
 _PATTERNS: tuple[re.Pattern[str], ...] = (
     re.compile(r"(?i)(?<=authorization[:=]\s)(?:(?:bearer|basic|token)\s+)?[^\s,;\"']+"),
@@ -38,15 +39,27 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     return _text(text, _known(secrets))
 
 
+def hide(text: str, secrets: Iterable[str], *, mask: str = MASK, shortest: int = _SHORTEST_SECRET) -> str:
+    """`text` with the given secrets masked, in every form of `disguises`; what only looks like a secret stays."""
+    return _hidden(text, _known(secrets, shortest), mask)
+
+
 def is_reference(value: Json) -> bool:
     """True for a secret reference such as `env:JIRA_TOKEN`, which may be recorded."""
     return isinstance(value, str) and re.fullmatch(r"(?:env|file):[^\s]+", value) is not None
 
 
-def _known(secrets: Iterable[str]) -> tuple[str, ...]:
-    """The secrets to look for, as they are and as they stand in URLs, longest first: one may begin another."""
-    forms = {form for secret in secrets if len(secret) >= _SHORTEST_SECRET for form in (secret, quote(secret, safe=""))}
-    return tuple(sorted(forms, key=lambda form: (-len(form), form)))
+def _known(secrets: Iterable[str], shortest: int = _SHORTEST_SECRET) -> tuple[str, ...]:
+    """The secrets to look for, longest first: one may begin another. What the mask itself says is no secret."""
+    pieces = (piece for secret in secrets for piece in (secret, *_lines(secret)))
+    known = {piece for piece in pieces if len(piece) >= shortest and piece not in MASK}
+    return tuple(sorted(known, key=lambda secret: (-len(secret), secret)))
+
+
+def _lines(secret: str) -> list[str]:
+    """The long lines of a secret that has several: a key file is quoted line by line."""
+    lines = [line.strip() for line in secret.splitlines()]
+    return [line for line in lines if len(line) >= _SHORTEST_LINE] if len(lines) > 1 else []
 
 
 def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
@@ -62,9 +75,18 @@ def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
     return value
 
 
-def _text(text: str, secrets: tuple[str, ...]) -> str:
+def _hidden(text: str, secrets: tuple[str, ...], mask: str) -> str:
+    if not any(lead in text for lead in leads(secrets)):
+        return text
     for secret in secrets:
-        text = text.replace(secret, MASK)
+        text = disguises(secret).whole(text, mask)
+    for secret in secrets:
+        text = disguises(secret).beginnings(text, mask)
+    return text
+
+
+def _text(text: str, secrets: tuple[str, ...]) -> str:
+    text = _hidden(text, secrets, MASK)
     for pattern in _PATTERNS:
         text = pattern.sub(MASK, text)
     return text

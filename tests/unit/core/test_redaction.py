@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import json
+import unicodedata
+from urllib.parse import quote, quote_plus
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amends.core.redaction import MASK, is_reference, redact, redact_text
+from amends.core.redaction import MASK, hide, is_reference, redact, redact_text
 
 # Assembled from parts, so that no secret scanner takes them for leaked ones.
 PART = "Zk3vQ9wTx7LmN2pR5sYc"
@@ -155,3 +161,120 @@ def test_the_structure_stays_and_masking_is_done_once(value):
 def test_a_known_secret_never_passes(before, after):
     """Whatever stands around it."""
     assert "correct-horse" not in redact_text(f"{before}correct-horse{after}", ["correct-horse"])
+
+
+# --- a secret comes back in other forms than it was sent ------------------------------------------------------
+
+ODD = "p\"a\\s<s w'\u00f6%rd+1/\u20ac\U0001f600x"
+ECHOES = {
+    "as it is": lambda s: s,
+    "in an address": quote,
+    "in a query": quote_plus,
+    "percent-encoded whole": lambda s: quote(s, safe=""),
+    "percent-encoded in lower case": lambda s: quote(s, safe="").lower() if s == s.lower() else quote(s),
+    "in JSON": json.dumps,
+    "in JSON as UTF-8": lambda s: json.dumps(s, ensure_ascii=False),
+    "in JSON within JSON": lambda s: json.dumps(json.dumps(s)),
+    "as Python writes it": repr,
+    "as Python writes bytes": lambda s: repr(s.encode()),
+    "in HTML": html.escape,
+    "in HTML by number": lambda s: "".join(f"&#{ord(c)};" if not c.isalnum() else c for c in s),
+    "in hexadecimal": lambda s: s.encode().hex(),
+    "in upper-case hexadecimal": lambda s: s.encode().hex().upper(),
+    "in a Basic header": lambda s: base64.b64encode(f"user:{s}".encode()).decode(),
+    "in a Basic header of another length": lambda s: base64.b64encode(f"me:{s}!".encode()).decode(),
+    "in base64 for addresses": lambda s: base64.urlsafe_b64encode(f"u:{s}".encode()).decode(),
+    "in base64 over lines": lambda s: base64.encodebytes(f"{'u' * 50}:{s}".encode()).decode(),
+    "broken over lines": lambda s: f"{s[:5]}\n    {s[5:]}",
+    "decomposed": lambda s: unicodedata.normalize("NFD", s),
+    "composed": lambda s: unicodedata.normalize("NFC", s),
+    "cut short": lambda s: s[: len(s) - len(s) // 4],
+}
+
+
+def remains(text, secret):
+    """The longest piece of the secret that a text still shows, in letters; of a code of it likewise."""
+    forms = [secret, secret.encode().hex(), quote(secret), json.dumps(secret)[1:-1]]
+    forms += [base64.b64encode(b" " * n + secret.encode()).decode()[2 * n :] for n in range(3)]
+    pieces = {form[a : a + 8] for form in forms for a in range(max(1, len(form) - 7))}
+    return sorted(piece for piece in pieces if piece in text)
+
+
+@pytest.mark.parametrize("secret", [ODD, PART, "correct horse battery"], ids=["odd", "plain", "spaced"])
+@pytest.mark.parametrize("how", ECHOES)
+def test_a_secret_is_known_in_whatever_form_it_comes_back(how, secret):
+    """Nothing of it remains that is worth having, and the words around it do."""
+    echoed = ECHOES[how](secret)
+    masked = redact_text(f"refused: {echoed} is unknown", [secret])
+    assert MASK in masked
+    assert masked.startswith("refused: ")
+    assert masked.endswith(" is unknown")
+    assert remains(masked, secret) == []
+
+
+def test_the_search_for_what_remains_finds_what_a_plain_replacement_leaves():
+    """The control: of an encoded, a broken or a cut secret, `str.replace` leaves pieces that the search above finds."""
+    for how in ("in hexadecimal", "in a Basic header", "broken over lines", "cut short"):
+        echoed = ECHOES[how](PART)
+        assert remains(echoed.replace(PART, MASK), PART), how
+
+
+def test_a_beginning_is_hidden_from_two_thirds_on_and_never_a_word_of_it():
+    """`partner-token` begins like half of what a partner is called: those words are evidence, and stay."""
+    assert redact_text("partner-7 said: partner-tok is wrong", ["partner-token"]) == (
+        "partner-7 said: partner-tok is wrong"
+    )
+    assert redact_text("partner-toke…", ["partner-token"]) == f"{MASK}…"
+    assert redact_text(f"{PART[:13]}…", [PART]) == f"{PART[:13]}…"
+    assert redact_text(f"{PART[:14]}…{PART[:14]}", [PART]) == f"{MASK}…{MASK}"
+
+
+def test_a_long_secret_is_found_by_its_beginning_and_masked_to_its_end():
+    """Key files, tokens of a kilobyte: nothing of them stays behind the mask."""
+    long = "".join(f"{n:03}{PART}" for n in range(200))
+    assert redact_text(f"[{long}]", [long]) == f"[{MASK}]"
+    assert redact_text(f"[{long[:3000]}]", [long]) == f"[{MASK}]"
+    coded = base64.b64encode(long.encode()).decode()
+    assert redact_text(f"[{coded}]", [long]).startswith(f"[{MASK}")
+    assert len(redact_text(f"[{coded}]", [long])) < 20
+
+
+def test_each_long_line_of_a_secret_of_several_is_a_secret():
+    """A tool quotes the line of a key file that it cannot read."""
+    key = f"head\n{PART}\n{PART[::-1]}\r\nshort"
+    assert (
+        redact_text(f"line 2: {PART}, line 3: {PART[::-1]}, short", [key]) == f"line 2: {MASK}, line 3: {MASK}, short"
+    )
+
+
+def test_a_secret_that_the_mask_spells_is_not_hunted():
+    """Masking it would never end."""
+    assert redact_text("it was redacted", ["redacted"]) == "it was redacted"
+
+
+def test_hide_masks_what_it_is_given_and_nothing_that_only_looks_so():
+    """For those who know their secrets: their own mask, and shorter ones too."""
+    assert hide("a1b2 password=x", ["a1b2"], mask="***", shortest=4) == "*** password=x"
+    assert hide("a1b2", ["a1b2"]) == "a1b2"
+
+
+secrets_of_any_kind = st.text(st.characters(exclude_categories=["Cs"]), min_size=6, max_size=40).filter(
+    lambda s: s not in MASK and s.strip() == s and not set(s) <= set("\\\n\r\t +")
+)
+
+
+@given(secrets_of_any_kind, st.sampled_from(sorted(ECHOES)), st.text(max_size=10), st.text(max_size=10))
+def test_any_secret_in_any_form_within_any_text(secret, how, before, after):
+    """Generated secrets: Unicode, quotes, blanks, percent signs. Whole, they are never found again."""
+    echoed = ECHOES[how](secret)
+    masked = redact_text(f"{before}{echoed}{after}", [secret])
+    assert MASK in masked or how == "cut short"
+    assert secret not in masked.replace(MASK, "")
+
+
+@given(secrets_of_any_kind, st.integers(1, 5), st.booleans())
+def test_of_two_secrets_the_one_that_begins_the_other_is_hidden_too(secret, more, longer_first):
+    """Neither leaves its rest, in whatever order they are known."""
+    other = secret + "Zq9Lm"[:more]
+    known = [other, secret] if longer_first else [secret, other]
+    assert redact_text(f"<{other}|{secret}>", known) == f"<{MASK}|{MASK}>"

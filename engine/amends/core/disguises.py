@@ -1,0 +1,168 @@
+"""A secret in every form in which a text may repeat it (rule 10): as it is, encoded, broken over lines, or cut short.
+
+Systems echo what they were sent, but rarely letter by letter: an address is percent-encoded, an error body escapes
+quotes, a log wraps at column 76, a Basic header is base64, a message ends in the middle of a key.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import unicodedata
+from functools import cached_property, lru_cache
+
+_SHORTEST_CODE = 6  # characters of a base64 or hex form that are worth a search
+_CUT_SHARE = (2, 3)  # a beginning of this share of a secret is hidden too
+_SHORTEST_CUT = 12
+_LONGEST_CUT = 64
+_LEAD = 4  # letters that are looked for before a pattern is made
+_BREAK = r"(?:\\?\r?\n[ \t]*|\\r?\\n)?"  # a line break between two letters, real or escaped
+_BLANKS = " \t\r\n"
+_ESCAPE = r"\\{1,8}"  # text within text doubles them
+_C_ESCAPES = {"\a": "a", "\b": "b", "\v": "v", "\f": "f"}
+_SPACE = r"(?:[ \t\r\n]|%(?:20|0[9ad])|\+|\\{1,8}[nrt]|\\{1,8}u00(?:20|0[9ad])|&nbsp;|&#0*(?:32|9|10|13);)+"
+
+
+class Disguises:
+    """Hides one secret. `whole` masks it in any form; `beginnings` masks what a cut left of one."""
+
+    def __init__(self, secret: str) -> None:
+        texts = sorted({form(secret) for form in (str, _composed, _decomposed)})
+        codes = sorted(_codes(texts), key=lambda code: (-len(code), code))
+        self._spellings = [_Spelling(_lead(text), _units(text)) for text in texts]
+        self._spellings += [_Spelling(code[:_LEAD], tuple(map(re.escape, code))) for code in codes]
+
+    @property
+    def leads(self) -> frozenset[str]:
+        """What every form begins with."""
+        return frozenset(spelling.lead for spelling in self._spellings)
+
+    def whole(self, text: str, mask: str) -> str:
+        """`text` with the whole secret masked, however it is spelled."""
+        for spelling in self._spellings:
+            text = spelling.masked(text, mask, whole=True)
+        return text
+
+    def beginnings(self, text: str, mask: str) -> str:
+        """`text` with every long beginning of the secret masked, to the last letter that is still the secret's."""
+        for spelling in self._spellings:
+            text = spelling.masked(text, mask, whole=False)
+        return text
+
+
+@lru_cache(maxsize=1024)
+def disguises(secret: str) -> Disguises:
+    """The disguises of a secret, made once."""
+    return Disguises(secret)
+
+
+@lru_cache(maxsize=64)
+def leads(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """A text that holds none of these has nothing of these secrets to hide: most texts, and quickly told."""
+    return tuple(sorted({lead for secret in secrets for lead in disguises(secret).leads}))
+
+
+class _Spelling:
+    """One form of a secret: `lead`, which every occurrence begins with, and a pattern for each letter."""
+
+    def __init__(self, lead: str, units: tuple[str, ...]) -> None:
+        self.lead = lead
+        self._needed = _cut(len(units))
+        self._first, self._rest = units[: self._needed], units[self._needed :]
+
+    @cached_property
+    def _start(self) -> re.Pattern[str]:
+        return re.compile(_BREAK.join(self._first))
+
+    @cached_property
+    def _further(self) -> list[re.Pattern[str]]:
+        made = {unit: re.compile(_BREAK + unit) for unit in set(self._rest)}
+        return [made[unit] for unit in self._rest]
+
+    def masked(self, text: str, mask: str, *, whole: bool) -> str:
+        """`text` with every occurrence masked: of all letters if `whole`, else of as many as there are."""
+        if self.lead not in text:
+            return text
+        kept: list[str] = []
+        done = at = 0
+        while found := self._start.search(text, at):
+            end, complete = self._extended(text, found.end())
+            if whole and not complete:
+                at = found.start() + 1
+                continue
+            kept += [text[done : found.start()], mask]
+            done = at = end
+        return "".join([*kept, text[done:]]) if kept else text
+
+    def _extended(self, text: str, end: int) -> tuple[int, bool]:
+        """Where the letters of the secret end that begin before `end`, and whether they are all of it."""
+        for unit in self._further:
+            more = unit.match(text, end)
+            if more is None:
+                return end, False
+            end = more.end()
+        return end, True
+
+
+def _cut(length: int) -> int:
+    """How many letters of a secret of `length` are too many to be shown."""
+    share, of = _CUT_SHARE
+    return min(length, max(_SHORTEST_CUT, -(-length * share // of)), _LONGEST_CUT)
+
+
+def _lead(text: str) -> str:
+    """The letters a secret begins with in every spelling."""
+    found = re.match(r"[A-Za-z0-9]*", text)
+    return found.group()[:_LEAD] if found else ""
+
+
+def _units(text: str) -> tuple[str, ...]:
+    """A pattern for each letter of a secret, in every spelling; a run of white space is one unit."""
+    return tuple(_SPACE if run[0] in _BLANKS else _spellings(run) for run in re.findall(r"[ \t\r\n]+|[^ \t\r\n]", text))
+
+
+def _spellings(letter: str) -> str:
+    """One letter: itself, as in an address, in JSON or a Python or C literal, in HTML."""
+    if letter.isascii() and letter.isalnum():
+        return letter
+    octets = letter.encode("utf-8", "surrogatepass")
+    utf16 = re.findall("....", letter.encode("utf-16-be", "surrogatepass").hex())
+    spelled = {
+        re.escape(letter),
+        "".join(f"%(?i:{octet:02x})" for octet in octets),
+        "".join(rf"{_ESCAPE}x(?i:{octet:02x})" for octet in octets),
+        "".join(rf"{_ESCAPE}u(?i:{unit})" for unit in utf16),
+        rf"{_ESCAPE}U(?i:{ord(letter):08x})",
+        rf"{_ESCAPE}{re.escape(letter)}",
+        re.escape(html.escape(letter)),
+        rf"&#0*{ord(letter)};",
+        rf"&#[xX]0*(?i:{ord(letter):x});",
+    }
+    if len(octets) > 1 and ord(letter) < 256:  # noqa: PLR2004 - Latin-1, as `repr` of bytes and old servers write it
+        spelled |= {f"%(?i:{ord(letter):02x})", rf"{_ESCAPE}x(?i:{ord(letter):02x})"}
+    if letter in _C_ESCAPES:
+        spelled.add(f"{_ESCAPE}{_C_ESCAPES[letter]}")
+    return f"(?:{'|'.join(sorted(spelled, key=lambda s: (-len(s), s)))})"
+
+
+def _codes(texts: list[str]) -> set[str]:
+    """Base64 at each of its three alignments, in both alphabets, and hexadecimal in both cases."""
+    found: set[str] = set()
+    for text in texts:
+        octets = text.encode("utf-8", "surrogatepass")
+        found |= {octets.hex(), octets.hex().upper()}
+        for before in range(3):
+            coded = base64.b64encode(b"\0" * before + octets).decode().rstrip("=")
+            spoiled = -(-before * 8 // 6)  # letters that the bytes before have a share in
+            whole = (before + len(octets)) * 8 // 6  # letters that no byte behind has a share in
+            found |= {(inner := coded[spoiled:whole]), inner.translate(str.maketrans("+/", "-_"))}
+    return {code for code in found if len(code) >= _SHORTEST_CODE}
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _decomposed(text: str) -> str:
+    return unicodedata.normalize("NFD", text)

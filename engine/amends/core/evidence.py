@@ -73,6 +73,7 @@ class Decision(Frozen):
     principal: str = ""
     resource: str = ""
     context: dict[str, Json] = Field(default_factory=dict[str, Json])  # non-secret by construction: replayable
+    asked_us: int = 0  # ledger time of the question: what it allows is sent within the call's time limit, or not at all
     shadow: tuple[ShadowAnswer, ...] = ()
 
     @property

@@ -150,7 +150,7 @@ class Policy:
             input={key: value for key, value in subject.input.items() if key in subject.contract.input},
             approval=_approval_facts(approval, now),
         )
-        return answered(self.kit.authorizer, request)
+        return answered(self.kit.authorizer, request).model_copy(update={"asked_us": now})
 
     def _contract_facts(
         self, subject: Subject, forward: ActionRow | None, rung: Alternative | None, now_us: int

@@ -54,7 +54,7 @@ class Corrections:
         if not decision.allowed:
             self._denied(session, action_id, decision)
             return
-        self._post(session, action_id, Draft(e.DecisionRecorded(phase="correct", decision=decision), action_id))
+        self._post(session, action_id, decision)
 
     def _register(self, session: Session, place: str) -> str:
         action_id = self.kit.ids.new()
@@ -109,13 +109,13 @@ class Corrections:
 
         self.book.record(session.run_id, decide, epoch=session.epoch)
 
-    def _post(self, session: Session, action_id: str, decided: Draft) -> None:
+    def _post(self, session: Session, action_id: str, decision: Decision) -> None:
         self.kit.progress.reached("before_correction", session.run_id, action_id)
 
         def decide(state: RunState) -> list[Draft]:
             action = state.actions[action_id]
-            intent = drafting.next_intent(self.kit, state.run, action, None, action.approval_id)
-            return [decided, Draft(intent, action_id)]
+            intent = drafting.next_intent(action, None, decision, action.approval_id)
+            return [Draft(e.DecisionRecorded(phase="correct", decision=decision), action_id), Draft(intent, action_id)]
 
         self.book.record(session.run_id, decide, epoch=session.epoch, allowed=POSTING)
         self.sending.send_and_wait(session, action_id, allowed=POSTING)

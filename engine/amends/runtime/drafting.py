@@ -6,7 +6,9 @@ from copy import deepcopy
 
 from amends.core import events as e
 from amends.core.canonical import Json, canonical_bytes, normalise_map
+from amends.core.contract import Contract
 from amends.core.errors import InvalidInput
+from amends.core.evidence import Decision
 from amends.core.identity import claim_of, idempotency_key
 from amends.core.order import inputs_from
 from amends.core.redaction import redact
@@ -46,12 +48,21 @@ def planned(
     )
 
 
-def first_intent(kit: Kit, run: RunRow, resolved: Resolved, prepared: Prepared, generation: int) -> e.IntentRecorded:
+def deadline_us(decision: Decision, contract: Contract) -> int:
+    """Until when a call may be sent and its answer counts: from when policy was asked, for who stands still before the
+    intent may wake up under other policies.
+    """
+    return decision.asked_us + microseconds(contract.limits.timeout_seconds)
+
+
+def first_intent(
+    run: RunRow, resolved: Resolved, prepared: Prepared, generation: int, decision: Decision
+) -> e.IntentRecorded:
     """The intent of a call that was never sent."""
     return e.IntentRecorded(
         attempt=1,
         idempotency_key=idempotency_key(run.run_id, ActionKind.DO, resolved.slot, generation),
-        deadline_us=kit.ledger_now_us(run) + microseconds(resolved.contract.limits.timeout_seconds),
+        deadline_us=deadline_us(decision, resolved.contract),
         before_image=normalise_map(prepared.before),
         allocated=normalise_map(prepared.allocated),
         content_digest=prepared.content_digest,
@@ -59,7 +70,7 @@ def first_intent(kit: Kit, run: RunRow, resolved: Resolved, prepared: Prepared, 
 
 
 def next_intent(
-    kit: Kit, run: RunRow, action: ActionRow, prepared: Prepared | None, approval_id: str = ""
+    action: ActionRow, prepared: Prepared | None, decision: Decision, approval_id: str = ""
 ) -> e.IntentRecorded:
     """The intent of a registered action: released from the outbox or a gate, or sent again under the same key."""
     read = prepared or Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
@@ -67,7 +78,7 @@ def next_intent(
         attempt=action.attempt + 1,
         idempotency_key=action.idempotency_key
         or idempotency_key(action.run_id, action.kind, action.slot, action.generation),
-        deadline_us=kit.ledger_now_us(run) + microseconds(action.contract.limits.timeout_seconds),
+        deadline_us=deadline_us(decision, action.contract),
         before_image=normalise_map(read.before),
         allocated=normalise_map(read.allocated),
         content_digest=read.content_digest,

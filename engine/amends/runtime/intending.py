@@ -147,7 +147,7 @@ class Intending:
             written[:] = [now.status is action.status and now.attempt == action.attempt]
             if not written[0]:
                 return []
-            intent = drafting.next_intent(self.kit, state.run, now, prepared, now.approval_id)
+            intent = drafting.next_intent(now, prepared, decision, now.approval_id)
             return [
                 Draft(e.DecisionRecorded(phase=phase, decision=decision), now.action_id),
                 Draft(intent, now.action_id),

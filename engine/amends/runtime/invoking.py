@@ -243,7 +243,7 @@ class Invoker:
         if not decision.allowed or (release is not None and release.mode == "gate"):
             return []
         if release is None:
-            return [drafting.first_intent(self.kit, state.run, fresh.resolved, prepared, generation)]
+            return [drafting.first_intent(state.run, fresh.resolved, prepared, generation, decision)]
         before = dict(prepared.before)
         return [e.ActionQueued(mode=release.mode, content_digest=prepared.content_digest, before_image=before)]
 

@@ -204,7 +204,7 @@ class Outbox:
 
         def decide(state: RunState) -> list[Draft]:
             now = state.actions[action_id]
-            intent = drafting.next_intent(self.kit, state.run, now, prepared, now.approval_id)
+            intent = drafting.next_intent(now, prepared, decision, now.approval_id)
             return [Draft(e.DecisionRecorded(phase="release", decision=decision), action_id), Draft(intent, action_id)]
 
         self.book.record(

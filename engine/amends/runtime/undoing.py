@@ -10,9 +10,9 @@ from amends.core import outcomes
 from amends.core.contract import Alternative
 from amends.core.evidence import Decision, Observation
 from amends.core.rows import ActionRow, ApprovalRow, RunState
-from amends.core.schedule import microseconds, settle_over_at_us
+from amends.core.schedule import settle_over_at_us
 from amends.core.status import TRANSITIONS, Move, Outcome, ParkedCause, RunStatus
-from amends.runtime import undo_drafts
+from amends.runtime import drafting, undo_drafts
 from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
@@ -117,11 +117,10 @@ class Undoing:
             drafts = (
                 [] if undo_id in state.actions else [Draft(undo_drafts.planned(state, forward, rung, undo_id), undo_id)]
             )
-            limits = forward.contract.limits
             intent = e.IntentRecorded(
                 attempt=undo.attempt + 1,
                 idempotency_key=undo_drafts.key(forward, undo),
-                deadline_us=self.kit.ledger_now_us(state.run) + microseconds(limits.timeout_seconds),
+                deadline_us=drafting.deadline_us(decision, forward.contract),
                 before_image=forward.after_image,
                 approval_id=approval.approval_id if approval and approval.status == "approved" else "",
             )

@@ -12,9 +12,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from amends.core.canonical import Json
 from amends.core.errors import ConfigError
+from amends.core.redaction import redact_text
 
 FILE_NAME = "amends.toml"
 _SHOWN_CHARACTERS = 60
+_MAY_HOLD_SECRETS = frozenset({"adapters", "notifiers", "checks"})
 
 
 class _Section(BaseModel):
@@ -213,7 +215,7 @@ def _wrong_key(item: ErrorDetails) -> tuple[str, str, str]:
         case "not_here":
             return key, item["msg"], "remove it"
         case _:
-            return key, item["msg"].lower(), f"it is `{_shown(item['input'])}`: change it"
+            return key, item["msg"].lower(), f"it is {_shown(places, item['input'])}: change it"
 
 
 def _did_you_mean(places: list[str]) -> str:
@@ -241,6 +243,9 @@ def _keys_at(places: list[str]) -> list[str]:
     return sorted(set(model.model_fields) - {"base"})
 
 
-def _shown(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+def _shown(places: list[str], value: object) -> str:
+    """A wrong value in words. Where a secret may stand by mistake, text is told by its kind alone (rule 10)."""
+    if places[0] in _MAY_HOLD_SECRETS and places[-1] != "kind" and not isinstance(value, bool | int | float):
+        return "text" if isinstance(value, str) else "another kind of value"
+    text = redact_text(str(value))
+    return f"`{text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + '…'}`"

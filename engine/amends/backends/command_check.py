@@ -14,7 +14,6 @@ from amends.spi import Check, CheckAnswer
 from amends.spi.process import Ended, TimeLimit, run
 
 RUN_VARIABLE = "AMENDS_RUN_ID"
-_DETAIL_CHARACTERS = 500
 _ANSWERS: dict[int, CheckAnswer] = {0: "passed", 1: "not_passed"}
 
 
@@ -62,5 +61,5 @@ class _Command:
 def _detail(ended: Ended) -> str:
     """The exit status and the last line the program said."""
     said = [line.strip() for line in (*ended.out.splitlines(), *ended.err.splitlines()) if line.strip()]
-    words = f": {said[-1][:_DETAIL_CHARACTERS]}" if said else ""
+    words = f": {said[-1]}" if said else ""
     return f"exit {ended.returncode}{words}"

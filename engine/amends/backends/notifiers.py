@@ -20,8 +20,6 @@ from amends.core.errors import AmendsError
 from amends.ports.services import Delivery, Notice, Secrets
 from amends.spi.process import TimeLimit, run
 
-_DETAIL_CHARACTERS = 200
-
 
 class CommandNotifier:
     """Runs `argv` with the notice on standard input. Delivered means exit status 0 within `timeout_seconds`."""
@@ -53,7 +51,7 @@ class CommandNotifier:
             return Delivery(delivered=False, detail=f"the command failed: {type(error).__name__}")
         if ended.returncode == 0:
             return Delivery(delivered=True)
-        said = ended.err.strip()[:_DETAIL_CHARACTERS]  # the engine redacts it, as it does every text it records
+        said = ended.err.strip()
         return Delivery(delivered=False, detail=f"the command ended with {ended.returncode}: {said}".rstrip(": "))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from amends.core.errors import ConfigError
@@ -15,14 +16,18 @@ _MAX_BYTES = 64 * 1024
 class ReferencedSecrets:
     """Resolves references anew at each use, so that a rotated secret is the one that is sent.
 
-    A relative `file:` path starts at `base`. One trailing line end of a file is not part of the secret.
+    A relative `file:` path starts at `base`. One trailing line end of a file is not part of the secret. What `known`
+    references stand for counts as revealed from the start, before any adapter has asked: an agent may hold it already.
     """
 
-    def __init__(self, base: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, base: Path, environment: Mapping[str, str] | None = None, *, known: Iterable[str] = ()) -> None:
         self._base = base
         self._environment = os.environ if environment is None else environment
         self._lock = threading.Lock()
         self._revealed: set[str] = set()
+        for reference in known:
+            with contextlib.suppress(ConfigError):  # said where it is needed
+                self.resolve(reference)
 
     def resolve(self, reference: str) -> str:
         scheme, found, name = reference.partition(":")

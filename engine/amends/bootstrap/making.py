@@ -11,6 +11,7 @@ from amends.backends.clock import SystemClock
 from amends.backends.ids import UuidV7
 from amends.backends.secrets import ReferencedSecrets
 from amends.backends.sqlite_journal import SqliteJournal
+from amends.bootstrap.references import references_of, sandbox_references_of
 from amends.config import Settings
 from amends.core.errors import JournalUnavailable
 from amends.ports.archive import Archive
@@ -31,8 +32,9 @@ def settings_of(path: Path | str | None = None) -> Settings:
 
 
 def secrets_of(settings: Settings) -> Secrets:
-    """Where secret references are resolved."""
-    return ReferencedSecrets(settings.base)
+    """Where secret references are resolved, and what must not be written from the first event on."""
+    known = (*references_of(settings), *sandbox_references_of(settings))
+    return ReferencedSecrets(settings.base, known=[reference for reference, _ in known])
 
 
 def adapters_of(settings: Settings, secrets: Secrets) -> Loaded:

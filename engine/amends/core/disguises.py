@@ -16,6 +16,7 @@ _SHORTEST_CODE = 6  # characters of a base64 or hex form that are worth a search
 _CUT_SHARE = (2, 3)  # a beginning of this share of a secret is hidden too
 _SHORTEST_CUT = 12
 _LONGEST_CUT = 64
+_LAST_OF_THE_PLANE = 0xFFFF
 _LEAD = 4  # letters that are looked for before a pattern is made
 _BREAK = r"(?:\\?\r?\n[ \t]*|\\r?\\n)?"  # a line break between two letters, real or escaped
 _BLANKS = " \t\r\n"
@@ -127,12 +128,11 @@ def _spellings(letter: str) -> str:
     if letter.isascii() and letter.isalnum():
         return letter
     octets = letter.encode("utf-8", "surrogatepass")
-    utf16 = re.findall("....", letter.encode("utf-16-be", "surrogatepass").hex())
     spelled = {
         re.escape(letter),
         "".join(f"%(?i:{octet:02x})" for octet in octets),
         "".join(rf"{_ESCAPE}x(?i:{octet:02x})" for octet in octets),
-        "".join(rf"{_ESCAPE}u(?i:{unit})" for unit in utf16),
+        "".join(rf"{_ESCAPE}u(?i:{unit})" for unit in _utf16(ord(letter))),
         rf"{_ESCAPE}U(?i:{ord(letter):08x})",
         rf"{_ESCAPE}{re.escape(letter)}",
         re.escape(html.escape(letter)),
@@ -144,6 +144,14 @@ def _spellings(letter: str) -> str:
     if letter in _C_ESCAPES:
         spelled.add(f"{_ESCAPE}{_C_ESCAPES[letter]}")
     return f"(?:{'|'.join(sorted(spelled, key=lambda s: (-len(s), s)))})"
+
+
+def _utf16(point: int) -> tuple[str, ...]:
+    """The code units of a letter in hexadecimal. By hand: a codec is a module, found when it is first needed."""
+    if point <= _LAST_OF_THE_PLANE:
+        return (f"{point:04x}",)
+    beyond = point - _LAST_OF_THE_PLANE - 1
+    return f"{0xD800 + (beyond >> 10):04x}", f"{0xDC00 + (beyond & 0x3FF):04x}"
 
 
 def _codes(texts: list[str]) -> set[str]:

@@ -9,7 +9,7 @@ from amends.core.canonical import Json
 from amends.core.disguises import disguises, leads
 
 MASK = "«redacted»"
-_SHORTEST_SECRET = 6
+SHORTEST_SECRET = 6  # characters; shorter ones are everywhere, and masking them would tell more than it hides
 _SHORTEST_LINE = 16
 
 _PATTERNS: tuple[re.Pattern[str], ...] = (
@@ -39,7 +39,7 @@ def redact_text(text: str, secrets: Iterable[str] = ()) -> str:
     return _text(text, _known(secrets))
 
 
-def hide(text: str, secrets: Iterable[str], *, mask: str = MASK, shortest: int = _SHORTEST_SECRET) -> str:
+def hide(text: str, secrets: Iterable[str], *, mask: str = MASK, shortest: int = SHORTEST_SECRET) -> str:
     """`text` with the given secrets masked, in every form of `disguises`; what only looks like a secret stays."""
     return _hidden(text, _known(secrets, shortest), mask)
 
@@ -49,7 +49,7 @@ def is_reference(value: Json) -> bool:
     return isinstance(value, str) and re.fullmatch(r"(?:env|file):[^\s]+", value) is not None
 
 
-def _known(secrets: Iterable[str], shortest: int = _SHORTEST_SECRET) -> tuple[str, ...]:
+def _known(secrets: Iterable[str], shortest: int = SHORTEST_SECRET) -> tuple[str, ...]:
     """The secrets to look for, longest first: one may begin another. What the mask itself says is no secret."""
     pieces = (piece for secret in secrets for piece in (secret, *_lines(secret)))
     known = {piece for piece in pieces if len(piece) >= shortest and piece not in MASK}

@@ -261,9 +261,14 @@ def _evidence_facts(forward: ActionRow | None, rung: Alternative | None) -> dict
         },
     }
     source = sources[rung.input_from]
-    missing: list[Json] = [name for name in rung.required_fields if source.get(name) in (None, "", MASK)]
+    missing: list[Json] = [name for name in rung.required_fields if _missing(source.get(name))]
     looked = forward.outcome is Outcome.SUCCEEDED or forward.observation is not None
     return {"complete": looked and not missing, "missing": missing}
+
+
+def _missing(value: Json) -> bool:
+    """True for nothing, and for what a mask is a part of."""
+    return value in (None, "") or (isinstance(value, str) and MASK in value)
 
 
 def _approval_facts(approval: ApprovalRow | None, now_us: int) -> ApprovalFacts | None:

@@ -15,7 +15,16 @@ from pydantic import ValidationError
 
 from amends.core import events as e
 from amends.core import fold
-from amends.core.errors import ConfigError, Conflict, CorruptLedger, Denied, Fenced, InternalError, UnknownName
+from amends.core.errors import (
+    ConfigError,
+    Conflict,
+    CorruptLedger,
+    Denied,
+    Fenced,
+    InternalError,
+    InvalidInput,
+    UnknownName,
+)
 from amends.core.redaction import redact
 from amends.core.rows import (
     RunRow,
@@ -134,8 +143,14 @@ class Book:
     def open(self, run_id: str, body: e.RunOpened, *then: Decide) -> RunState:
         """Record a new run and, in the same commit, what `then` decides, one after the other.
 
-        Raises `Conflict` if tenant, workflow and key already name one.
+        Raises `Conflict` if tenant, workflow and key already name one, `InvalidInput` if a name holds a secret: masked,
+        it would name another run.
         """
+        if self._clean(body) != body:
+            raise InvalidInput(
+                "what names a run holds a secret that may not enter the ledger",
+                hint="keep secrets out of workflow, key, agent, initiator, owner and intent_ref",
+            )
         state, records = self._extend(None, run_id, [Draft(body)], epoch=1)
         for decide in then:
             state, more = self._extend(state, run_id, decide(state), epoch=1)

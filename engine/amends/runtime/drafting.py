@@ -149,9 +149,15 @@ def question_before(kit: Kit, run_id: str, action_id: str, args: dict[str, Json]
 def refuse_unrecordable(kit: Kit, capability: str, prepared: Prepared) -> None:
     """What is needed to undo must survive the ledger unchanged (rule 10). Raises `InvalidInput`."""
     kept: dict[str, Json] = {"before": normalise_map(prepared.before), "allocated": normalise_map(prepared.allocated)}
+    told = normalise_map(prepared.input)
     canonical_bytes(kept)
     if redact(kept, kit.secrets.revealed()) != kept:
         raise InvalidInput(
             f"the before-image of `{capability}` holds a secret, so it could not be restored",
             hint="keep the secret out of the changed object, or change it by hand",
+        )
+    if redact(told, kit.secrets.revealed()) != told:
+        raise InvalidInput(
+            f"what policies would be told about `{capability}` holds a secret: such a decision cannot be derived again",
+            hint="report it to the plugin's authors: `Prepared.input` may hold no secret",
         )

@@ -91,7 +91,7 @@ class Drills:
             subject_digest, detail = landed(flight, seat)
         except (NotSent, Refused, TimeoutError) as error:
             raise SystemRefused(
-                f"the drill of `{capability}` did not hold: {describe(error)}",
+                f"the drill of `{capability}` did not hold: {describe(error, self._kit.secrets)}",
                 hint="mend the inverse, then drill again; without a certificate the call stays irreversible",
             ) from error
         return Proof(subject_digest, detail)

@@ -18,12 +18,16 @@ from amends.core.canonical import canonical_bytes, normalise_map
 from amends.core.errors import AmendsError, InvalidInput
 from amends.core.events import OutcomeRecorded
 from amends.core.evidence import Observation
+from amends.core.redaction import MASK, redact_text
 from amends.core.rows import ActionRow
+from amends.ports.services import Secrets
 from amends.runtime.kit import Kit, Offer
 from amends.runtime.places import NoPlace, Places, Seat
 from amends.spi.capability import Accepted, Call, Done, NotSent, Question, Receipt, Refused
 
 T = TypeVar("T")
+_READ_CHARACTERS = 20_000
+_SAID_CHARACTERS = 500
 SPARE_SECONDS = 1.0  # beyond the time limit an adapter is given, before nobody waits for it
 
 
@@ -93,7 +97,11 @@ class Flights:
         )
 
     def observe(self, ask: Callable[[Question], Observation], question: Question, adapter: str) -> Observation:
-        """One read, bounded in time; whatever goes wrong is `inconclusive`."""
+        """One read, bounded in time; whatever goes wrong is `inconclusive`, and so is what a masked reference stands
+        for: an adapter that asks by it would be told of something else (rule 10).
+        """
+        if MASK in question.reference:
+            return Observation(seen="inconclusive", detail="the effect's reference held a secret and was not kept")
         seat = Seat(adapter, question.action_id, question.timeout_seconds + SPARE_SECONDS)
         flight = self.launch(lambda: ask(question), f"probe-{question.action_id[-6:]}", seat)
         try:
@@ -105,7 +113,7 @@ class Flights:
         except TimeoutError:
             return Observation(seen="inconclusive", detail="no answer in time")
         except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
-            return Observation(seen="inconclusive", detail=describe(error))
+            return Observation(seen="inconclusive", detail=describe(error, self._kit.secrets))
 
 
 def landed(flight: Future[T], seat: Seat) -> T:
@@ -117,11 +125,11 @@ def landed(flight: Future[T], seat: Seat) -> T:
         return flight.result()
     if isinstance(error, Exception):
         raise error
-    raise RuntimeError(f"`{type(error).__name__}`: {describe(error)}") from error
+    raise RuntimeError(f"`{type(error).__name__}`: {_words(error)}") from error
 
 
 def classified(
-    send: Callable[[Call], Receipt], call: Call, at_us: Callable[[], int], action: ActionRow
+    send: Callable[[Call], Receipt], call: Call, at_us: Callable[[], int], action: ActionRow, secrets: Secrets
 ) -> OutcomeRecorded:
     """Make the call and say what its answer proves: the one place where an exception becomes an outcome (rule 3).
 
@@ -136,17 +144,17 @@ def classified(
             receipt = asyncio.run(_awaited(receipt))
         return _received(receipt, action, at_us())
     except NotSent as error:
-        return outcomes.not_sent(at_us=at_us(), code=error.code, detail=describe(error))
+        return outcomes.not_sent(at_us=at_us(), code=error.code, detail=describe(error, secrets))
     except Refused as error:
         return outcomes.refused(
             at_us=at_us(),
             code=error.code,
-            detail=describe(error),
+            detail=describe(error, secrets),
             again=error.again,
             retry_after_seconds=error.retry_after_seconds,
         )
     except BaseException as error:  # noqa: BLE001 - unknown until proven otherwise, whatever it is called
-        return outcomes.lost(at_us=at_us(), code=code_of(error), detail=describe(error))
+        return outcomes.lost(at_us=at_us(), code=code_of(error), detail=describe(error, secrets))
 
 
 async def _awaited(receipt: Awaitable[Receipt]) -> Receipt:
@@ -186,13 +194,24 @@ def code_of(error: BaseException) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() and n else c.lower() for n, c in enumerate(name))
 
 
-def describe(error: BaseException) -> str:
-    """The error in words, bounded; secrets are masked when it is written."""
+def describe(error: BaseException, secrets: Secrets) -> str:
+    """The error in words, without secrets, bounded."""
+    return shortened(_words(error), secrets)
+
+
+def shortened(text: str, secrets: Secrets) -> str:
+    """What somebody outside said, without secrets, bounded: masked first, so that no cut leaves a part of one."""
+    readable = text[:_READ_CHARACTERS].encode("utf-8", "replace").decode()
+    return redact_text(readable, secrets.revealed())[:_SAID_CHARACTERS]
+
+
+def _words(error: BaseException) -> str:
+    """What an error says; its class, if it says nothing or cannot be put into words."""
     try:
         text = error.message if isinstance(error, AmendsError) else str(error)
-    except Exception:  # noqa: BLE001 - an error that cannot be put into words is still told by its class
+    except Exception:  # noqa: BLE001 - its own fault is not ours
         text = ""
-    return (text or type(error).__name__)[:500].encode("utf-8", "replace").decode()
+    return text or type(error).__name__
 
 
 def call_of(

@@ -118,7 +118,7 @@ class Intending:
         try:
             return self.preparing.again(action)
         except Exception as error:  # noqa: BLE001 - rule 2: nothing was sent; it may be tried again
-            return f"what it is about cannot be read: {describe(error)}"
+            return f"what it is about cannot be read: {describe(error, self.kit.secrets)}"
 
     def _may_send(self, state: RunState, action: ActionRow, read: Prepared | None) -> tuple[Decision, Phase]:
         """Policy at the moment of sending, with the approval and what was read just now as evidence (rule 30)."""

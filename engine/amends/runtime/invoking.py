@@ -175,9 +175,9 @@ class Invoker:
         try:
             return self.preparing.read(resolved.offer, fresh.session.run_id, fresh.action_id, resolved.args)
         except Refused as error:
-            return "prepare_refused", describe(error)
+            return "prepare_refused", describe(error, self.kit.secrets)
         except Exception as error:  # noqa: BLE001 - same
-            return "prepare_failed", describe(error)
+            return "prepare_failed", describe(error, self.kit.secrets)
 
     def _held_elsewhere(self, fresh: _Fresh, state: RunState) -> Begun | None:
         """Rule 6: an effect whose identity reaches past the run is adopted from a committed run; any other holder is

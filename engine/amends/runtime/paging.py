@@ -17,7 +17,7 @@ from amends.core.schedule import microseconds
 from amends.ports.journal import StoredRow
 from amends.ports.services import Delivery, Notice, Notifier
 from amends.runtime.book import Book, Draft
-from amends.runtime.flights import Flights, describe, landed
+from amends.runtime.flights import Flights, describe, landed, shortened
 from amends.runtime.kit import Kit
 from amends.runtime.places import Seat
 
@@ -25,7 +25,6 @@ LONGEST_DELIVERY_SECONDS = 60.0
 LONGEST_SILENCE_SECONDS = 3600.0  # between two tries of a notifier that fails
 _FIRST_SILENCE_SECONDS = 60.0
 _SECONDS_PER_DAY = 86_400.0
-_DETAIL_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +145,10 @@ class Pager:
         flight = self.flights.launch(lambda: notifier.deliver(notice), f"notify-{notifier.name}", seat)
         try:
             delivery = landed(flight, seat)
-            return Delivery(delivered=delivery.delivered is True, detail=str(delivery.detail)[:_DETAIL_CHARACTERS])
+            return Delivery(
+                delivered=delivery.delivered is True, detail=shortened(str(delivery.detail), self.kit.secrets)
+            )
         except TimeoutError as error:
             return Delivery(delivered=False, detail=str(error) or f"no answer within {LONGEST_DELIVERY_SECONDS:g} s")
         except Exception as error:  # noqa: BLE001 - a notifier that breaks its port has delivered nothing
-            return Delivery(delivered=False, detail=f"the notifier failed: {describe(error)}")
+            return Delivery(delivered=False, detail=f"the notifier failed: {describe(error, self.kit.secrets)}")

@@ -48,7 +48,9 @@ class Reads:
         ask = resolved.offer.capability.do
         seat = Seat(resolved.offer.context.name, row.action_id, seconds + SPARE_SECONDS)
         flight = self.flights.launch(
-            lambda: classified(ask, call, self.kit.clock.now_us, row), f"read-{row.action_id[-6:]}", seat
+            lambda: classified(ask, call, self.kit.clock.now_us, row, self.kit.secrets),
+            f"read-{row.action_id[-6:]}",
+            seat,
         )
         try:
             return landed(flight, seat)

@@ -18,7 +18,7 @@ from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import describe
+from amends.runtime.flights import describe, shortened
 from amends.runtime.kit import Kit
 from amends.runtime.preparing import Preparing
 from amends.runtime.sending import Sending, pause_keys
@@ -83,7 +83,7 @@ class Outbox:
         answer, detail = self._answer(state)
 
         def decide(state: RunState) -> list[Draft]:
-            drafts = [Draft(e.CheckAnswered(check=state.run.check, answer=answer, detail=detail[:500]))]
+            drafts = [Draft(e.CheckAnswered(check=state.run.check, answer=answer, detail=detail))]
             waited = self.kit.ledger_now_us(state.run) - state.run.moved_us
             if answer != "passed" and waited > microseconds(self.kit.settings.check_deadline_seconds):
                 drafts += self._over(state, f"the success check had not passed by its deadline: {answer}")
@@ -107,9 +107,10 @@ class Outbox:
         if check is None:
             return "unknown", f"no check `{name}` is configured"
         try:
-            return check.ask(state.run.run_id)
+            answer, detail = check.ask(state.run.run_id)
         except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            return "unknown", describe(error)
+            return "unknown", describe(error, self.kit.secrets)
+        return answer, shortened(detail, self.kit.secrets)
 
     def paused(self, run: RunRow) -> bool:
         """True while a pause holds releases back (rule 15)."""
@@ -182,7 +183,7 @@ class Outbox:
         try:
             return self.preparing.again(action)
         except Exception as error:  # noqa: BLE001 - nothing was sent; a person looks
-            detail = f"what it is about can no longer be read: {describe(error)}"
+            detail = f"what it is about can no longer be read: {describe(error, self.kit.secrets)}"
             self.escalations.park(session.run_id, action.action_id, ParkedCause.DIVERGED, detail, session.epoch)
             return None
 

@@ -11,7 +11,7 @@ from amends.core.canonical import Json, canonical_bytes, keyed_digest, normalise
 from amends.core.contract import Contract
 from amends.core.errors import InternalError, InvalidInput
 from amends.core.identity import render, slot_of
-from amends.core.redaction import is_reference, redact
+from amends.core.redaction import is_reference, redact, redact_text
 from amends.core.rows import ActionRow, RunState
 from amends.core.schedule import may_resend
 from amends.core.status import ActionKind, ActionStatus, Outcome
@@ -71,7 +71,7 @@ def resolve(
         invalid = _explain(contract, error)
         values = given
     canonical_bytes(values)
-    _refuse_secrets(contract, values, secrets)
+    _refuse_secrets(contract, values, label, secrets)
     try:
         resource = render(contract.effect.resource, values)
         slot = slot_of(contract, offer.context.instance, offer.context.environment, values, label)
@@ -99,7 +99,7 @@ def _explain(contract: Contract, error: ValidationError) -> str:
     return f"arguments of `{contract.capability}` do not validate: {'; '.join(wrong)}"
 
 
-def _refuse_secrets(contract: Contract, values: dict[str, Json], secrets: frozenset[str]) -> None:
+def _refuse_secrets(contract: Contract, values: dict[str, Json], label: str, secrets: frozenset[str]) -> None:
     for name in contract.secret_arguments:
         value = values.get(name)
         if value is not None and not is_reference(value):
@@ -107,6 +107,11 @@ def _refuse_secrets(contract: Contract, values: dict[str, Json], secrets: frozen
                 f"argument `{name}` of `{contract.capability}` must be a secret reference",
                 hint="pass `env:NAME` or `file:PATH`; the adapter resolves it at send",
             )
+    if redact_text(label, secrets) != label:
+        raise InvalidInput(
+            f"the label of a call of `{contract.capability}` holds a secret that may not enter the ledger",
+            hint="name the call by something that is no secret",
+        )
     if redact(values, secrets) != values:
         raise InvalidInput(
             f"arguments of `{contract.capability}` hold a secret that may not enter the ledger",

@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Literal, Self
 
 from amends.core import events as e
-from amends.core.errors import CallerError, Conflict
+from amends.core.errors import CallerError, Conflict, InvalidInput
+from amends.core.redaction import redact_text
 from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.book import Draft
@@ -183,8 +184,10 @@ class Run:
         return classify(self._parts.kit.catalog, steps)
 
     def checkpoint(self, name: str) -> None:
-        """A point that `recover --to NAME` goes back to (rule 24)."""
+        """A point that `recover --to NAME` goes back to (rule 24). Raises `InvalidInput` for a name with a secret."""
         self._check_process()
+        if redact_text(name, self._parts.kit.secrets.revealed()) != name:
+            raise InvalidInput("the checkpoint's name holds a secret", hint="name it by something that is no secret")
         drafts = [Draft(e.CheckpointReached(name=name))]
         self._parts.book.record(
             self.run_id, lambda _: drafts, epoch=self._session.epoch, allowed=frozenset({RunStatus.OPEN})

@@ -82,7 +82,7 @@ class Sending:
 
         def work() -> CallResult:
             self._kit.progress.reached("before_call", session.run_id, action_id)
-            body = classified(offer.capability.do, call, self._kit.clock.now_us, action)
+            body = classified(offer.capability.do, call, self._kit.clock.now_us, action, self._kit.secrets)
             self._kit.progress.reached("after_call", session.run_id, action_id)
             return self.landed(session, action_id, action.attempt, body)
 

@@ -53,7 +53,7 @@ class Troubles:
         known = self._known.pop(run.run_id, _Trouble(""))
         tries = known.tries + 1
         wait = min(FIRST_WAIT_SECONDS * 2.0 ** min(tries - 1, 20), LONGEST_WAIT_SECONDS)
-        reason = describe(error)
+        reason = describe(error, self._kit.secrets)
         if tries >= TRIES_BEFORE_A_PERSON and not isinstance(error, SystemUnavailable):
             self._tell(run.run_id, f"recovery stopped {tries} times: {reason}")
         again = self._kit.clock.now_us() + microseconds(wait)

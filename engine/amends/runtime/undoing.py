@@ -144,7 +144,7 @@ class Undoing:
         adapter = self.kit.catalog.get(forward.contract.capability).context.name
         seat = Seat(adapter, action_id, call.timeout_seconds + _SPARE_SECONDS)
         flight = self.flights.launch(
-            lambda: classified(send, call, now_us, forward),
+            lambda: classified(send, call, now_us, forward, self.kit.secrets),
             f"undo-{undo_id[-6:]}",
             seat,
             instead=lambda why: outcomes.not_sent(at_us=now_us(), code="no_place", detail=why),

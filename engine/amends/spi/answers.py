@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias, cast
 from urllib.parse import SplitResult, urlsplit
 
 from amends.core.canonical import Json
+from amends.core.redaction import hide
 from amends.spi.capability import Refused
 
 Body: TypeAlias = Literal["json", "json_or_empty", "any"]
@@ -30,6 +31,7 @@ _AGAIN = frozenset({408, 423, 425, 429})
 _SECRET_NAME = re.compile(r"auth|token|secret|cookie|password|signature|api[-_]?key", re.IGNORECASE)
 _HIDDEN = "***"
 _SHORTEST_SECRET = 4
+_READ_BYTES = 64 * 1024
 
 
 class Ambiguous(Exception):
@@ -123,8 +125,8 @@ class HttpAnswer:
 
     def excerpt(self, limit: int = 200) -> str:
         """The beginning of the body on one line, with every secret of the request hidden."""
-        text = " ".join(self.content[: 8 * limit].decode("utf-8", "replace").split())
-        return scrub(text, self.request.hidden())[:limit]
+        text = scrub(self.content[:_READ_BYTES].decode("utf-8", "replace"), self.request.hidden())
+        return " ".join(text.split())[:limit]
 
     def retry_after_seconds(self) -> float | None:
         """`Retry-After` in seconds; a date counts from the answer's own `Date`. None if absent or unreadable."""
@@ -179,11 +181,10 @@ def split_url(url: str) -> SplitResult:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """`text` with every secret of at least four characters replaced."""
-    for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, _HIDDEN)
-    return text
+    """`text` with every secret of at least four characters replaced, in whatever form it stands there. Cut a text
+    after it is scrubbed: what a cut leaves of a secret is not always known for one.
+    """
+    return hide(text, secrets, mask=_HIDDEN, shortest=_SHORTEST_SECRET)
 
 
 def _readable(answer: HttpAnswer) -> HttpAnswer:

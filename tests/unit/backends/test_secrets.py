@@ -39,6 +39,12 @@ def test_only_what_was_resolved_is_revealed(secrets):
     assert secrets.revealed() == {"t0p-secret"}
 
 
+def test_what_the_settings_refer_to_is_known_before_anybody_asks(tmp_path):
+    """An agent that holds a secret already may put it into its first call; one that is not there is no error yet."""
+    secrets = ReferencedSecrets(tmp_path, {"TOKEN": "t0p-secret"}, known=["env:TOKEN", "env:MISSING"])
+    assert secrets.revealed() == {"t0p-secret"}
+
+
 @pytest.mark.parametrize(
     "reference", ["env:MISSING", "env:EMPTY", "file:missing", "file:binary", "file:empty", "file:huge"]
 )

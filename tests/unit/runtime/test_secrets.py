@@ -103,3 +103,113 @@ def test_refusals_of_the_check_name_no_value(build):
         with pytest.raises(InvalidInput) as told:
             run.call("shop.reserve", {"name": CANARY})
         assert CANARY not in str(told.value.as_dict())
+
+
+# --- names, references, cuts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("field", ["workflow", "run_key", "agent", "initiator", "owner", "intent_ref"])
+def test_a_run_named_by_a_secret_is_refused(build, field):
+    """Rule 10: masked, the name would be another run's, and two runs would share it."""
+    world = build(keyed())
+    revealed(world)
+    with pytest.raises(InvalidInput) as told:
+        world.run(**{field: f"x {CANARY}"})
+    assert CANARY not in str(told.value.as_dict())
+
+
+def test_a_label_that_is_a_secret_is_refused(build):
+    """Rule 10: the slot would be recorded under another name, and the second call would be sent again."""
+    world = build(keyed())
+    revealed(world)
+    with world.run() as run, pytest.raises(InvalidInput):
+        run.call("shop.reserve", ARGS, label=CANARY)
+    assert world.system.requests == []
+
+
+def test_a_checkpoint_that_is_a_secret_is_refused(build):
+    """Rule 10: nobody could recover to it by its name."""
+    world = build(keyed())
+    revealed(world)
+    with world.run() as run:
+        with pytest.raises(InvalidInput):
+            run.checkpoint(CANARY)
+        run.checkpoint("packed")
+
+
+def test_a_reference_that_was_masked_is_never_asked_by(build, monkeypatch):
+    """Rule 10: "not found" of what stands where a secret stood would be told as undone: a person decides."""
+    world = build(keyed())
+    capability = world.capabilities[0]
+    asked = []
+
+    def do(call):
+        world.system.make("shop.reserve", call)
+        call.secret("env:SHOP_TOKEN")
+        return Done(effect={"id": "x"}, reference=f"thing/{CANARY}")
+
+    probe = capability.probe
+    monkeypatch.setattr(capability, "do", do)
+    monkeypatch.setattr(capability, "probe", lambda question: asked.append(question.reference) or probe(question))
+    run = world.run()
+    assert run.call("shop.reserve", ARGS).ok
+    run.fail("stop", wait_seconds=3600)
+    assert run.outcome.status.value == "needs_human"
+    assert [reference for reference in asked if reference] == []
+    assert world.system.sent("shop.reserve", "undo") == []
+    assert ledger_faults(world.journal, canaries=(CANARY,)) == []
+
+
+def test_an_input_of_which_a_part_was_masked_is_a_missing_one(build, monkeypatch):
+    """Rule 10: `hold-` and a mask name nothing; before, only a value that was nothing but a mask counted as missing."""
+    from amends.core.contract import Alternative
+
+    world = build(keyed(compensation=(Alternative(name="cancel", required_fields=("handle",)),)))
+    capability = world.capabilities[0]
+
+    def do(call):
+        thing = world.system.make("shop.reserve", call)
+        handle = f"hold-{call.secret('env:SHOP_TOKEN')}"
+        return Done(effect={"id": thing.reference, "handle": handle}, reference=thing.reference)
+
+    monkeypatch.setattr(capability, "do", do)
+    run = world.run()
+    run.call("shop.reserve", ARGS)
+    run.fail("stop", wait_seconds=60)
+    asked = next(r for r in world.authorizer.requests if r.phase == "undo")
+    assert asked.evidence == {"complete": False, "missing": ["handle"]}
+
+
+@pytest.mark.parametrize("cut", range(486, 500))
+def test_no_cut_leaves_a_part_of_a_secret(build, monkeypatch, cut):
+    """Texts are masked first and shortened then: the limit falls into the secret, and nothing of it is recorded."""
+    world = build(keyed())
+    capability = world.capabilities[0]
+
+    def do(call):
+        raise Refused("x" * cut + call.secret("env:SHOP_TOKEN") + " is not allowed", code="refused")
+
+    monkeypatch.setattr(capability, "do", do)
+    with world.run() as run:
+        result = run.call("shop.reserve", ARGS)
+    assert result.error is not None
+    assert CANARY[:4] not in str(result)
+    assert ledger_faults(world.journal, canaries=(CANARY[:4],)) == []
+
+
+def test_what_policies_are_told_holds_no_secret(build, monkeypatch):
+    """Rule 10: a masked input would make the recorded decision another one; the call is refused before its intent."""
+    from amends.spi.capability import Prepared
+
+    world = build(setting())
+    capability = world.capabilities[0]
+    before = capability.prepare
+
+    def prepare(question):
+        secret = question.secret("env:SHOP_TOKEN")
+        return Prepared(before(question).before, input={"plan": f"with {secret}"})
+
+    monkeypatch.setattr(capability, "prepare", prepare)
+    with world.run() as run:
+        assert run.call("flags.set", {"name": "f", "value": "on"}).status is ActionStatus.FAILED
+    assert world.system.sent("flags.set", "do") == []

@@ -8,6 +8,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -20,11 +21,13 @@ from amends.backends.ids import UuidV7
 from amends.backends.owners import OwnerFiles
 from amends.backends.plugin_host import Loaded
 from amends.backends.policies import PolicySources, examine_shadow, load_authorizer
+from amends.bootstrap.references import leaves, references_of, sandbox_references_of
 from amends.config import Settings
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError
-from amends.core.redaction import is_reference, redact
+from amends.core.redaction import SHORTEST_SECRET, redact, redact_text
 from amends.ports.journal import Journal
+from amends.ports.services import Secrets
 from amends.runtime import policing
 from amends.spi import DoctorFinding
 
@@ -35,13 +38,24 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def examine_all(config: Path | None, *, as_agent: bool) -> Iterator[DoctorFinding]:
-    """Every finding, in the order of what rests on what. `as_agent`: only what an agent must not be able to do."""
+    """Every finding, in the order of what rests on what, without secrets. `as_agent`: only what an agent must not be
+    able to do.
+    """
+    known: list[Secrets] = []
+    for found in _findings(config, known, as_agent=as_agent):
+        secrets = known[0].revealed() if known else frozenset[str]()
+        yield replace(found, message=redact_text(found.message, secrets), remedy=redact_text(found.remedy, secrets))
+
+
+def _findings(config: Path | None, known: list[Secrets], *, as_agent: bool) -> Iterator[DoctorFinding]:
+    """As `examine_all`; the project's secrets go into `known` once there is a project."""
     yield _ok("versions", f"amends {__version__}, Python {platform.python_version()}")
     try:
         settings = bootstrap.settings_of(config)
     except AmendsError as error:
         yield _problem("settings", error.message, error.hint)
         return
+    known.append(bootstrap.secrets_of(settings))
     yield _ok("settings", f"tenant {settings.project.tenant}, environment {settings.project.environment}")
     if as_agent:
         yield from _agent(settings)
@@ -49,7 +63,7 @@ def examine_all(config: Path | None, *, as_agent: bool) -> Iterator[DoctorFindin
     yield from _guarded("folder", lambda: _folder(settings))
     yield from _guarded("owners", lambda: _owners(settings))
     yield from _guarded("secrets", lambda: _secrets(settings))
-    loaded = bootstrap.adapters_of(settings, bootstrap.secrets_of(settings))
+    loaded = bootstrap.adapters_of(settings, known[0])
     yield from _plugins(loaded)
     yield from _sandboxes(settings, loaded)
     yield from _guarded("journal", lambda: _journal_and_what_rests_on_it(settings, loaded))
@@ -79,14 +93,17 @@ def _owners(settings: Settings) -> Iterator[DoctorFinding]:
 
 def _secrets(settings: Settings) -> Iterator[DoctorFinding]:
     secrets = bootstrap.secrets_of(settings)
-    references = dict(_references(settings))
+    references = dict(references_of(settings))
     for reference, where in references.items():
         try:
-            secrets.resolve(reference)
+            value = secrets.resolve(reference)
         except AmendsError as error:
             yield _problem("secrets", f"{error.message} (needed by {where})", error.hint)
             continue
         yield _ok("secrets", f"`{reference}` resolves (for {where})")
+        if len(value) < SHORTEST_SECRET:
+            short = f"`{reference}` has fewer than {SHORTEST_SECRET} characters: it cannot be kept out of the ledger"
+            yield _warning("secrets", short, "use a longer one")
         path = settings.base / Path(reference.removeprefix("file:")).expanduser()
         if reference.startswith("file:") and path.stat().st_mode & _OTHERS:
             yield _warning("secrets", f"other accounts can reach `{path}`", f"chmod go-rwx {path}")
@@ -130,18 +147,11 @@ def _sandboxes(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
     for problem in found.problems:
         yield _warning("sandbox", f"the sandbox of {problem}", f"{problem.remedy}; {remedy}")
     secrets = bootstrap.secrets_of(settings)
-    for reference, where in _sandbox_references(settings):
+    for reference, where in sandbox_references_of(settings):
         try:
             secrets.resolve(reference)
         except AmendsError as error:
             yield _warning("sandbox", f"{error.message} (needed by {where})", error.hint)
-
-
-def _sandbox_references(settings: Settings) -> Iterator[tuple[str, str]]:
-    for name, section in settings.adapters.items():
-        for _, value in _leaves(section.sandbox.options if section.sandbox else {}):
-            if is_reference(value):
-                yield str(value), f"[adapters.{name}.sandbox]"
 
 
 def _journal_and_what_rests_on_it(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
@@ -230,7 +240,7 @@ def _people(settings: Settings, loaded: Loaded) -> Iterator[DoctorFinding]:
 def _agent(settings: Settings) -> Iterator[DoctorFinding]:
     """An agent holds a handle that can call. What it must not have: the adapters' secrets, and the journal's files."""
     secrets = bootstrap.secrets_of(settings)
-    for reference, where in (*_references(settings), *_sandbox_references(settings)):
+    for reference, where in (*references_of(settings), *sandbox_references_of(settings)):
         try:
             secrets.resolve(reference)
         except AmendsError:
@@ -244,17 +254,6 @@ def _agent(settings: Settings) -> Iterator[DoctorFinding]:
     yield _ok("agent", f"cannot write `{settings.folder}`")
 
 
-def _references(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Every secret reference of the settings, with the section that needs it."""
-    for name, section in settings.adapters.items():
-        for _, value in _leaves(section.options):
-            if is_reference(value):
-                yield str(value), f"[adapters.{name}]"
-    for name, notifier in settings.notifiers.items():
-        if is_reference(notifier.url):
-            yield notifier.url, f"[notifiers.{name}]"
-
-
 def _option_tables(settings: Settings) -> Iterator[tuple[str, Mapping[str, Json]]]:
     """Every table of an adapter's options, with its name."""
     for name, section in settings.adapters.items():
@@ -264,20 +263,9 @@ def _option_tables(settings: Settings) -> Iterator[tuple[str, Mapping[str, Json]
 
 
 def _literal_secrets(options: Mapping[str, Json]) -> Iterator[str]:
-    for key, value in _leaves(options):
+    for key, value in leaves(options):
         if redact({key: value}) != {key: value}:
             yield key
-
-
-def _leaves(value: Json | Mapping[str, Json], key: str = "") -> Iterator[tuple[str, Json]]:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _leaves(inner, name)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner, key)
-    else:
-        yield key, value
 
 
 def _program(who: str, program: str, folder: Path) -> Iterator[DoctorFinding]:

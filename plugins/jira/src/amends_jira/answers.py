@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from amends.spi import Json, JsonMap, Refused
-from amends.spi.http import Ambiguous, HttpAnswer
+from amends.spi.http import Ambiguous, HttpAnswer, scrub
+
+_SHOWN = 300  # characters of what Jira says
 
 # Statuses that this module judges from the body; all others have one meaning on every HTTP API.
 OWN_STATUSES = frozenset({400, 404, 409})
@@ -24,7 +26,8 @@ def accepted(answer: HttpAnswer) -> JsonMap:
         return answer.document()
     said = answer.document()
     own = "errorMessages" in said or "errors" in said
-    detail = f"{answer.request.name} answered {answer.status}: {reasons(said) or answer.excerpt()}"
+    told = scrub(reasons(said), answer.request.hidden())[:_SHOWN] or answer.excerpt()
+    detail = f"{answer.request.name} answered {answer.status}: {told}"
     if answer.status == 409:  # noqa: PLR2004 - conflict
         if not own:
             raise Ambiguous(detail, code="http_409", status=409)
@@ -37,7 +40,7 @@ def reasons(said: Mapping[str, Json]) -> str:
     messages, errors = said.get("errorMessages"), said.get("errors")
     parts = [str(item) for item in messages] if isinstance(messages, list) else []
     parts += [f"{name}: {text}" for name, text in errors.items()] if isinstance(errors, dict) else []
-    return "; ".join(parts)[:300]
+    return "; ".join(parts)
 
 
 def _code(status: int, said: Mapping[str, Json]) -> str:

@@ -24,6 +24,8 @@ from amends.runtime.reporting import run_report
 from amends.runtime.results import CallResult, result_of
 from amends.runtime.runs import Run
 
+_LAST_WORDS_SECONDS = 2.0
+
 
 class Engine:
     """One process's engine over one journal. Safe for threads; not for forked children (rule 9). `sandbox_of`: where
@@ -246,7 +248,12 @@ class Engine:
         return self._drills.drill(capability, args, agent=agent, by=by, wait_seconds=wait_seconds)
 
     def close(self) -> None:
-        """Write what is left, let go of every lease, close the journal. Idempotent."""
+        """Write what is left, let go of every lease, close the journal. Idempotent.
+
+        Calls still in flight, whose callers have given up, get a moment to answer: a process that was frozen in its
+        call, and taken over, may be the only one who learns that it landed.
+        """
+        self._made.sending.hear_out(_LAST_WORDS_SECONDS)
         with suppress(AmendsError):  # what cannot be written is found again by a probe
             self._made.sending.flush()
         self._made.claims.close()

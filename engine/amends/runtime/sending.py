@@ -70,6 +70,12 @@ class Sending:
         patience = max((a.contract.limits.timeout_seconds for a, _ in flights), default=0.0)
         wait([flight for _, flight in flights], timeout=patience + spare_seconds)
 
+    def hear_out(self, seconds: float) -> None:
+        """Wait for every call of this process that is in flight, but no longer than that."""
+        with self._lock:
+            flights = list(self._in_flight.values())
+        wait(flights, timeout=seconds)
+
     def send(
         self, session: Session, action_id: str, wanted: Callable[[], bool], *, allowed: frozenset[RunStatus]
     ) -> Future[CallResult]:

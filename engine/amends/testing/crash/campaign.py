@@ -8,7 +8,7 @@ from __future__ import annotations
 import fcntl
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -26,6 +26,7 @@ from amends.testing.crash.worker import BOX, FEE, Ending, Errand, calls_of
 _PATIENCE_SECONDS = 90.0
 _THAW_SECONDS = 4.5  # past the lease and every open call, so that another has taken over
 _BACKLOG = 6
+_ANSWERS = 4  # so often a person looks into one effect before they leave it as it is
 _RESCUERS_TOO, _RESCUERS_ASLEEP = 0.5, 0.25  # how often who recovers is stopped as well
 _AT_RANDOM = 0.75  # how many kills are at any moment, not at a point
 _TAKEN_UP = 0.7  # how many orders have another run before the frozen one wakes
@@ -74,6 +75,7 @@ class Campaign:
         self.project = self.stage.another_project(self.name, lease_seconds=self.lease_seconds)
         self.desk = bootstrap.Engine.desk(self.project)
         self._again: deque[tuple[str, int]] = deque()
+        self._answered: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._rescuers: list[Child] = []
         self._lanes = 0
@@ -199,7 +201,8 @@ class Campaign:
             marked = [*self.stage.partner.effects(), *self.stage.slack.effects()]
             origin = action.of or action.action_id
             there = [e for e in marked if e["marker"] == origin and e["state"] == "present"]
-            if action.contract.corrects:
+            self._answered[origin] += 1
+            if action.contract.corrects or self._answered[origin] > _ANSWERS:
                 choice = "accept_as_is"
             elif "it_happened" in item.choices and there:
                 choice = "it_happened"

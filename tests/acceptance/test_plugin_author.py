@@ -72,7 +72,7 @@ def test_the_new_adapter_passes_the_whole_matrix(author, adapter):
     assert "conformance matrix" in said
     [(held, silent)] = re.findall(r"demo\.create_note: (\d+) held, 0 failed, (\d+) say nothing about it", said)
     assert int(held) > 40
-    assert int(silent) < 5
+    assert int(silent) <= 5
 
 
 def test_the_matrix_fails_when_the_undo_is_emptied(author, adapter):

@@ -175,7 +175,8 @@ class _Playing:
             if self.played.seen != self.case.expected:
                 self._differs(f"expected {self.case.expected}, seen {self.played.seen}")
             for found in contradictions(self.desk, self.stage.partner, self.stage.slack):
-                self._differs(found)
+                if not (self.case.honest and "/follow-up/" in found and found.endswith("is needs_human")):
+                    self._differs(found)  # else a person is asked whether what it sent has landed
         for found in unfolded(self.desk):
             self._differs(found)
         for problem in self.desk.kit.journal.verify():

@@ -10,6 +10,7 @@ import base64
 import html
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
 _SHORTEST_CODE = 6  # characters of a base64 or hex form that are worth a search
@@ -17,39 +18,32 @@ _CUT_SHARE = (2, 3)  # a beginning of this share of a secret is hidden too
 _SHORTEST_CUT = 12
 _LONGEST_CUT = 64
 _LAST_OF_THE_PLANE = 0xFFFF
-_LEAD = 4  # letters that are looked for before a pattern is made
+_ANCHOR = 4  # letters that are looked for before a pattern is made
 _BREAK = r"(?:\\?\r?\n[ \t]*|\\r?\\n)?"  # a line break between two letters, real or escaped
 _BLANKS = " \t\r\n"
 _ESCAPE = r"\\{1,8}"  # text within text doubles them
 _C_ESCAPES = {"\a": "a", "\b": "b", "\v": "v", "\f": "f"}
-_SPACE = r"(?:[ \t\r\n]|%(?:20|0[9ad])|\+|\\{1,8}[nrt]|\\{1,8}u00(?:20|0[9ad])|&nbsp;|&#0*(?:32|9|10|13);)+"
+_SPACE = r"(?:[ \t\r\n]|%(?:20|0[9AaDd])|\+|\\{1,8}[nrt]|\\{1,8}u00(?:20|0[9AaDd])|&nbsp;|&#0*(?:32|9|10|13);)+"
 
 
 class Disguises:
-    """Hides one secret. `whole` masks it in any form; `beginnings` masks what a cut left of one."""
+    """Finds one secret: the whole of it in any form, and what a cut left of it."""
 
     def __init__(self, secret: str) -> None:
         texts = sorted({form(secret) for form in (str, _composed, _decomposed)})
-        codes = sorted(_codes(texts), key=lambda code: (-len(code), code))
-        self._spellings = [_Spelling(_lead(text), _units(text)) for text in texts]
-        self._spellings += [_Spelling(code[:_LEAD], tuple(map(re.escape, code))) for code in codes]
+        codes = sorted(_codes(texts))
+        self._spellings = [_Spelling(_anchor(text), _units(text)) for text in texts]
+        self._spellings += [_Spelling(code[:_ANCHOR], tuple(map(re.escape, code))) for code in codes]
 
     @property
-    def leads(self) -> frozenset[str]:
-        """What every form begins with."""
-        return frozenset(spelling.lead for spelling in self._spellings)
+    def anchors(self) -> frozenset[str]:
+        """Texts of which every form of the secret holds one."""
+        return frozenset(spelling.anchor for spelling in self._spellings)
 
-    def whole(self, text: str, mask: str) -> str:
-        """`text` with the whole secret masked, however it is spelled."""
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the secret stands, or a long beginning of it: from its first letter to behind its last. May overlap."""
         for spelling in self._spellings:
-            text = spelling.masked(text, mask, whole=True)
-        return text
-
-    def beginnings(self, text: str, mask: str) -> str:
-        """`text` with every long beginning of the secret masked, to the last letter that is still the secret's."""
-        for spelling in self._spellings:
-            text = spelling.masked(text, mask, whole=False)
-        return text
+            yield from spelling.spans(text)
 
 
 @lru_cache(maxsize=1024)
@@ -59,18 +53,18 @@ def disguises(secret: str) -> Disguises:
 
 
 @lru_cache(maxsize=64)
-def leads(secrets: tuple[str, ...]) -> tuple[str, ...]:
+def anchors(secrets: tuple[str, ...]) -> tuple[str, ...]:
     """A text that holds none of these has nothing of these secrets to hide: most texts, and quickly told."""
-    return tuple(sorted({lead for secret in secrets for lead in disguises(secret).leads}))
+    return tuple(sorted({anchor for secret in secrets for anchor in disguises(secret).anchors}))
 
 
 class _Spelling:
-    """One form of a secret: `lead`, which every occurrence begins with, and a pattern for each letter."""
+    """One form of a secret: `anchor`, which every occurrence holds, and a pattern for each letter."""
 
-    def __init__(self, lead: str, units: tuple[str, ...]) -> None:
-        self.lead = lead
-        self._needed = _cut(len(units))
-        self._first, self._rest = units[: self._needed], units[self._needed :]
+    def __init__(self, anchor: str, units: tuple[str, ...]) -> None:
+        self.anchor = anchor
+        needed = _cut(len(units))
+        self._first, self._rest = units[:needed], units[needed:]
 
     @cached_property
     def _start(self) -> re.Pattern[str]:
@@ -81,29 +75,20 @@ class _Spelling:
         made = {unit: re.compile(_BREAK + unit) for unit in set(self._rest)}
         return [made[unit] for unit in self._rest]
 
-    def masked(self, text: str, mask: str, *, whole: bool) -> str:
-        """`text` with every occurrence masked: of all letters if `whole`, else of as many as there are."""
-        if self.lead not in text:
-            return text
-        kept: list[str] = []
-        done = at = 0
-        while found := self._start.search(text, at):
-            end, complete = self._extended(text, found.end())
-            if whole and not complete:
-                at = found.start() + 1
-                continue
-            kept += [text[done : found.start()], mask]
-            done = at = end
-        return "".join([*kept, text[done:]]) if kept else text
-
-    def _extended(self, text: str, end: int) -> tuple[int, bool]:
-        """Where the letters of the secret end that begin before `end`, and whether they are all of it."""
-        for unit in self._further:
-            more = unit.match(text, end)
-            if more is None:
-                return end, False
-            end = more.end()
-        return end, True
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """As `Disguises.spans`."""
+        if self.anchor not in text:
+            return
+        found = self._start.search(text)
+        while found:
+            end = found.end()
+            for unit in self._further:
+                more = unit.match(text, end)
+                if more is None:
+                    break
+                end = more.end()
+            yield found.start(), end
+            found = self._start.search(text, found.start() + 1)
 
 
 def _cut(length: int) -> int:
@@ -112,10 +97,10 @@ def _cut(length: int) -> int:
     return min(length, max(_SHORTEST_CUT, -(-length * share // of)), _LONGEST_CUT)
 
 
-def _lead(text: str) -> str:
-    """The letters a secret begins with in every spelling."""
-    found = re.match(r"[A-Za-z0-9]*", text)
-    return found.group()[:_LEAD] if found else ""
+def _anchor(text: str) -> str:
+    """Letters that stand in every spelling of a secret, and of a long beginning of it."""
+    runs: list[str] = re.findall(r"[A-Za-z0-9]+", text[: min(_cut(len(text)), _SHORTEST_CUT)])
+    return max(runs, key=len, default="")[:_ANCHOR]
 
 
 def _units(text: str) -> tuple[str, ...]:

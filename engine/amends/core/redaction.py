@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from urllib.parse import unquote
 
 from amends.core.canonical import Json
-from amends.core.disguises import disguises, leads
+from amends.core.disguises import anchors, disguises
 
 MASK = "«redacted»"
 SHORTEST_SECRET = 6  # characters; shorter ones are everywhere, and masking them would tell more than it hides
@@ -16,6 +17,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = (
     re.compile(r"(?i)(?<=authorization[:=]\s)(?:(?:bearer|basic|token)\s+)?[^\s,;\"']+"),
     re.compile(r"(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(r"(?<=://)[^/\s:@]*:[^/\s]+(?=@)"),  # URL and DSN userinfo; the last @ before the path ends it
+    re.compile(r"(?i)(?:(?<=http://)|(?<=https://))[^/\s@]+(?=@)"),  # a token instead of user and password
     re.compile(r"(?i)(?<![A-Za-z0-9])(?:api[_-]?key|token|secret|passw(?:or)?d|pwd|sig(?:nature)?)=[^\s&\"']+"),
     re.compile(r"\b(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{8,}"),
     re.compile(r"\b(?:(?:sk|rk)_(?:live|test)|whsec)_[A-Za-z0-9]{8,}"),
@@ -24,6 +26,7 @@ _PATTERNS: tuple[re.Pattern[str], ...] = (
     re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\b"),
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"),
 )
+_PASSWORD = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/\s:]*:([^/\s]+)@")
 _SECRET_NAMES = re.compile(
     r"(?i)^(?:.*[_-])?(?:password|passwd|secret|token|api[_-]?key|authorization|private[_-]?key|credentials?)$"
 )
@@ -50,16 +53,22 @@ def is_reference(value: Json) -> bool:
 
 
 def _known(secrets: Iterable[str], shortest: int = SHORTEST_SECRET) -> tuple[str, ...]:
-    """The secrets to look for, longest first: one may begin another. What the mask itself says is no secret."""
-    pieces = (piece for secret in secrets for piece in (secret, *_lines(secret)))
+    """The secrets to look for. What the mask itself says is no secret."""
+    pieces = (piece for secret in secrets for piece in (secret, *_lines(secret), *_password(secret)))
     known = {piece for piece in pieces if len(piece) >= shortest and piece not in MASK}
-    return tuple(sorted(known, key=lambda secret: (-len(secret), secret)))
+    return tuple(sorted(known))
 
 
 def _lines(secret: str) -> list[str]:
     """The long lines of a secret that has several: a key file is quoted line by line."""
     lines = [line.strip() for line in secret.splitlines()]
     return [line for line in lines if len(line) >= _SHORTEST_LINE] if len(lines) > 1 else []
+
+
+def _password(secret: str) -> list[str]:
+    """The password within an address that is a secret as a whole, as it stands there and as it is meant."""
+    found = _PASSWORD.match(secret)
+    return [found[1], unquote(found[1])] if found else []
 
 
 def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
@@ -76,13 +85,16 @@ def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
 
 
 def _hidden(text: str, secrets: tuple[str, ...], mask: str) -> str:
-    if not any(lead in text for lead in leads(secrets)):
+    """Secrets may overlap, and one may begin another: what any of them covers is masked as a whole."""
+    if not any(anchor in text for anchor in anchors(secrets)):
         return text
-    for secret in secrets:
-        text = disguises(secret).whole(text, mask)
-    for secret in secrets:
-        text = disguises(secret).beginnings(text, mask)
-    return text
+    kept: list[str] = []
+    done = 0
+    for start, end in sorted(span for secret in secrets for span in disguises(secret).spans(text)):
+        if start >= done and (start > done or not kept):
+            kept += [text[done:start], mask]
+        done = max(done, end)
+    return "".join([*kept, text[done:]])
 
 
 def _text(text: str, secrets: tuple[str, ...]) -> str:

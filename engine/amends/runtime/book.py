@@ -25,7 +25,7 @@ from amends.core.errors import (
     InvalidInput,
     UnknownName,
 )
-from amends.core.redaction import redact
+from amends.core.redaction import hide, redact
 from amends.core.rows import (
     RunRow,
     RunState,
@@ -223,8 +223,12 @@ class Book:
             self._cache.pop(run_id, None)
 
     def record_system(self, bodies: Iterable[e.Body]) -> None:
-        """Append facts that belong to no run, with the rows they set."""
-        bodies = list(bodies)
+        """Append facts that belong to no run, with the rows they set. Raises `ConfigError` for policies that hold a
+        secret: masked, no decision could be derived from them again.
+        """
+        bodies = [
+            self._clean_policies(body) if isinstance(body, e.BundleRecorded) else self._clean(body) for body in bodies
+        ]
         journal = self._kit.journal
         for _ in range(_ATTEMPTS):
             head = self._system_head()
@@ -286,6 +290,16 @@ class Book:
         if cleaned == dumped:
             return body
         return type(body).model_validate(cleaned)
+
+    def _clean_policies(self, body: e.BundleRecorded) -> e.BundleRecorded:
+        secrets = self._kit.secrets.revealed()
+        for name, source in body.sources.items():
+            if hide(source, secrets) != source:
+                raise ConfigError(
+                    f"the policy source `{name}` holds a secret, and policies are kept in the ledger",
+                    hint="take it out; policies decide by attributes, never by credentials",
+                )
+        return body
 
     def _refuse(self, run_id: str, answer: Refused) -> None:
         match answer.reason:

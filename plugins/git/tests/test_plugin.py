@@ -74,7 +74,8 @@ def test_doctor_names_a_lock_that_is_in_the_way(desk):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"remote": "https://me:hunter2@git.example.com/x.git"}, "password"),
+        ({"remote": "https://me:hunter2@git.example.com/x.git"}, "credential"),
+        ({"remote": "https://hunter2@git.example.com/x.git"}, "credential"),
         ({"remot": "x"}, "remot"),
         ({"token": "hunter2"}, "token"),
     ],

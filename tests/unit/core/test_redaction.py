@@ -25,6 +25,7 @@ CANARIES = {
     "token scheme": (f"Authorization: token {PART}", PART),
     "URL userinfo": (f"https://jo:{PART}@git.test/repo.git", PART),
     "password with @": (f"https://jo:pa@{PART}@git.test/repo.git", PART),
+    "token before the host": (f"https://{PART}@git.test/repo.git", PART),
     "userinfo without user": (f"redis://:{PART}@cache.test:6379/0", PART),
     "DSN": (f"postgresql+psycopg://app:{PART}@db.test/billing?sslmode=require", PART),
     "query token": (f"GET /v1/items?page=2&access_token={PART}&x=1", PART),
@@ -245,6 +246,13 @@ def test_each_long_line_of_a_secret_of_several_is_a_secret():
     assert (
         redact_text(f"line 2: {PART}, line 3: {PART[::-1]}, short", [key]) == f"line 2: {MASK}, line 3: {MASK}, short"
     )
+
+
+def test_the_password_within_a_secret_address_is_a_secret_too():
+    """A driver says whose password is wrong without saying the address."""
+    address = f"postgresql://app:{PART}%2Fx@db.test/billing"
+    assert redact_text(f"no login with {PART}/x or {PART}%2Fx", [address]) == f"no login with {MASK} or {MASK}"
+    assert redact_text("db.test says no to app", [address]) == "db.test says no to app"
 
 
 def test_a_secret_that_the_mask_spells_is_not_hunted():

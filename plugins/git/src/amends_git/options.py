@@ -50,8 +50,9 @@ class Repository(_Section):
     @field_validator("remote")
     @classmethod
     def _without_password(cls, remote: str) -> str:
-        if "://" in remote and urlsplit(remote).password is not None:
-            raise ValueError("the address holds a password: give `token` a reference such as env:GIT_TOKEN instead")
+        parts = urlsplit(remote) if "://" in remote else None
+        if parts and (parts.password is not None or (parts.scheme in {"http", "https"} and "@" in parts.netloc)):
+            raise ValueError("the address holds a credential: give `token` a reference such as env:GIT_TOKEN instead")
         if remote.startswith("-"):
             raise ValueError("an address does not begin with a dash")
         return remote

@@ -1,5 +1,5 @@
-"""A process may stand still between policy's answer and the intent: policy holds at the moment of sending, so a yes that
-is older than the call's time limit sends nothing.
+"""A process may stand still between policy's answer and the intent: policy holds at the moment of sending, so a yes
+that is older than the call's time limit sends nothing.
 """
 
 import pytest

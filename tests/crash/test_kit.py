@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import urllib.request
 
 import pytest
 
-from amends.testing.crash import KillPlan
-from amends.testing.crash.project import ENVIRONMENT
+from amends.testing.crash import KillPlan, audit, contradictions, meant
+from amends.testing.crash.project import ENVIRONMENT, PARTNER_TOKEN
 
 pytestmark = pytest.mark.crash
 
@@ -34,3 +35,33 @@ def test_the_worker_runs_alone(stage):
     command = [sys.executable, "-m", "amends.testing.crash.worker", str(stage.project), "2"]
     told = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **ENVIRONMENT}, check=True)
     assert [json.loads(line)["status"] for line in told.stdout.splitlines()] == ["recovered", "recovered"]
+
+
+def test_what_a_later_run_adopts_counts_once_and_is_missed_when_it_is_gone(stage, open_desk):
+    """The second run makes nothing and sets what is set: all bears the first one's marker. What is gone, both miss."""
+    agent = stage.agent([("o1", 1, "commit"), ("o1", 2, "commit")])
+    assert agent.ended.wait(30)
+    assert [said["status"] for said in agent.of("ran")] == ["committed", "committed"]
+    desk = open_desk()
+    findings = audit(stage.partner, stage.slack, meant(desk))
+    assert (findings.duplicates, findings.residue) == ([], [])
+    assert len(stage.partner.present()) == 4
+    assert contradictions(desk, stage.partner, stage.slack) == []
+    gone = next(e for e in stage.partner.present() if e["kind"] == "reservation")
+    _release(stage.partner, gone["reference"])
+    assert len(stage.partner.present()) == 3
+    found = contradictions(desk, stage.partner, stage.slack)
+    assert sorted(said.split(": ", 1)[1] for said in found) == [
+        "it was adopted, and is there 0 times",
+        "the ledger says succeeded, and it is there 0 times",
+    ]
+
+
+def _release(partner, reference):
+    request = urllib.request.Request(
+        f"{partner.url}/v1/reservations/{reference}/release",
+        method="POST",
+        headers={"Authorization": f"Bearer {PARTNER_TOKEN}"},
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 200

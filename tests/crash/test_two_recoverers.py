@@ -1,4 +1,4 @@
-"""Two processes recover the same fifty dead runs at once."""
+"""Two processes recover the same twenty dead runs at once."""
 
 from collections import Counter
 
@@ -9,11 +9,11 @@ from amends.testing.crash.worker import calls_of
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(180)]
 
-AGENTS, RUNS_EACH = 5, 10
+AGENTS, RUNS_EACH = 4, 5
 UNDO_PATHS = ("/v1/reservations/*/release", "/v1/adjustments/*/void", "/v1/submissions/*/cancel")
 
 
-def test_two_recoverers_share_fifty_dead_runs(stage, open_desk, capsys):
+def test_two_recoverers_share_twenty_dead_runs(stage, open_desk, capsys):
     """Every compensation happens once at the systems' side, every run settles, and both took runs over."""
     for agent in range(AGENTS):
         orders = [f"dead-{agent}-{n}" for n in range(RUNS_EACH)]

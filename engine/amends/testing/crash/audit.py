@@ -82,9 +82,11 @@ def meant(desk: bootstrap.Engine) -> list[str]:
 
 def contradictions(desk: bootstrap.Engine, partner: LoopbackSystem, slack: LoopbackSystem) -> list[str]:
     """Where the ledger and the systems disagree, in words; and every run that did not settle."""
+    made = [*partner.effects(), *slack.effects()]
     effects: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for effect in [*partner.effects(), *slack.effects()]:
+    for effect in made:
         effects[effect["marker"]].append(effect)
+    standing = Counter(effect["reference"] for effect in made if effect["state"] == "present")
     found: list[str] = []
     for state in states(desk):
         if state.run.status not in TERMINAL_RUNS:
@@ -92,24 +94,43 @@ def contradictions(desk: bootstrap.Engine, partner: LoopbackSystem, slack: Loopb
         found += [
             f"{action.capability} {action.action_id} of {state.run.run_key}, {state.run.status}: {wrong}"
             for action in state.actions.values()
-            if (wrong := _wrong(state, action, effects[action.action_id]))
+            if (wrong := _wrong(state, action, effects[action.action_id], standing[action.reference]))
         ]
     return found
 
 
-def _wrong(state: RunState, action: ActionRow, effects: list[dict[str, Any]]) -> str:
+def _wrong(state: RunState, action: ActionRow, effects: list[dict[str, Any]], standing: int) -> str:
+    """`effects`: those with its marker; `standing`: how many with its reference are there."""
     present = [e for e in effects if e["state"] == "present"]
-    adopted = any(known.source == "adopted" for known in action.evidence)
-    if adopted or action.kind in {ActionKind.UNDO, ActionKind.DUPLICATE}:
-        return ""  # what it is about bears another's marker
+    if any(known.source == "adopted" for known in action.evidence):
+        return _wrongly_adopted(effects, standing)
+    if action.kind in {ActionKind.UNDO, ActionKind.DUPLICATE}:
+        return ""  # what it is about bears another's marker, and is counted there
     if action.status not in _SETTLED:
         return f"it is {action.status}"
     if action.status in _GONE and present:
         return f"the ledger says {action.status}, and it is there"
+    if action.status is _S.SUCCEEDED and not effects and _as_it_was(action):
+        return ""  # what is there bears the marker of the run that set it first, and is counted there
     if action.status is _S.SUCCEEDED and len(present) != 1:
         return f"the ledger says succeeded, and it is there {len(present)} times"
     stands = action.status is _S.SUCCEEDED and action.kind is ActionKind.DO
     return "it stands in a run that did not commit" if stands and state.run.status is not RunStatus.COMMITTED else ""
+
+
+def _wrongly_adopted(effects: list[dict[str, Any]], standing: int) -> str:
+    """What was adopted bears the marker of the run it was adopted from: it is counted there, and is there once."""
+    if effects:
+        return f"it was adopted, and made {len(effects)} times all the same"
+    return f"it was adopted, and is there {standing} times" if standing != 1 else ""
+
+
+def _as_it_was(action: ActionRow) -> bool:
+    """True if it set the very value that it found: the system has nothing new to count."""
+    before, after = action.before_image, action.after_image
+    values = action.contract.identity.value_fields
+    sets = action.contract.effect.changes == "sets" and bool(values)
+    return sets and all(f in before and before[f] == after.get(f) for f in values)
 
 
 def states(desk: bootstrap.Engine) -> Iterator[RunState]:

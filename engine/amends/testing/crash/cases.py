@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from amends.ports.services import Milestone
-from amends.testing.crash.gaps import Point
+from amends.testing.crash.gaps import KitPoint, Point
 
 Mode: TypeAlias = Literal["forward", "recovery", "release"]
 How: TypeAlias = Literal["kill", "freeze"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 HOWS: tuple[How, ...] = get_args(How)
 RECOVERERS = (1, 3)
-POINTS: tuple[Point, ...] = (*get_args(Milestone), "after_last_check")
+POINTS: tuple[Point, ...] = (*get_args(Milestone), *get_args(KitPoint))
 CALLS = 4  # of an agent's run; one that releases makes a fifth
 _CONFIRMED = (1, 2, 4)  # the calls that are confirmed by a read: the carrier's answer is proof by itself
 
@@ -30,6 +30,17 @@ _NTHS: dict[Mode, dict[Point, tuple[int, ...]]] = {
         "after_outcome": _EACH_CALL,
         "before_probe": (1, 2, 3),
         "after_probe": (1, 2, 3),
+        "before_authorize": (1, 4),
+        "after_authorize": (1, 4),
+        "before_renewal": (2,),
+        "after_renewal": (2,),
+        "before_mirror": (2,),
+        "in_mirror": (2,),
+        "after_mirror": (2,),
+        "before_seal": (2,),
+        "in_seal": (2,),
+        "after_seal": (2,),
+        "in_checkpoint": (1,),
     },
     "recovery": {
         "after_freeze": (1,),
@@ -48,6 +59,17 @@ _NTHS: dict[Mode, dict[Point, tuple[int, ...]]] = {
         "after_outcome": (1,),
         "after_correction": (1,),
         "settled": (1,),
+        "before_authorize": (1, 4),
+        "after_authorize": (1, 4),
+        "before_renewal": (2,),
+        "after_renewal": (2,),
+        "before_mirror": (2,),
+        "in_mirror": (2,),
+        "after_mirror": (2,),
+        "before_seal": (2,),
+        "in_seal": (2,),
+        "after_seal": (2,),
+        "in_checkpoint": (1,),
     },
     "release": {
         "after_plan": (1, 2, 3),
@@ -60,10 +82,24 @@ _NTHS: dict[Mode, dict[Point, tuple[int, ...]]] = {
         "before_probe": (4,),
         "after_probe": (4,),
         "settled": (1,),
+        "before_authorize": (6,),
+        "after_authorize": (6,),
+        "before_approval": (1,),
+        "after_approval": (1,),
+        "before_renewal": (5,),
+        "after_renewal": (5,),
+        "before_mirror": (5,),
+        "in_mirror": (5,),
+        "after_mirror": (5,),
+        "before_seal": (5,),
+        "in_seal": (5,),
+        "after_seal": (5,),
+        "in_checkpoint": (1,),
     },
 }
 _NOTHING_BACK = "nothing is taken back"
 _NOBODY_TOLD = "nobody is told of what stands"
+_NOBODY_ASKED = "nobody is asked: its calls can be taken back, and the policy allows that"
 UNREACHED: dict[Mode, dict[Point, str]] = {
     "forward": {
         "after_freeze": "an agent at work freezes nothing",
@@ -76,11 +112,15 @@ UNREACHED: dict[Mode, dict[Point, str]] = {
         "before_correction": _NOBODY_TOLD,
         "after_correction": _NOBODY_TOLD,
         "settled": "a run settles in recovery or release",
+        "before_approval": _NOBODY_ASKED,
+        "after_approval": _NOBODY_ASKED,
     },
     "recovery": {
         "before_intent": "recovery makes no forward call; its intents follow before_undo and before_correction",
         "after_intent": "recovery makes no forward call; its intents follow before_undo and before_correction",
         "before_release": "recovery releases nothing",
+        "before_approval": _NOBODY_ASKED,
+        "after_approval": _NOBODY_ASKED,
     },
     "release": {
         "before_intent": "no new call is made; the item's intent follows before_release",
@@ -94,7 +134,9 @@ UNREACHED: dict[Mode, dict[Point, str]] = {
         "after_correction": _NOBODY_TOLD,
     },
 }
-_BEFORE_THE_CALL = frozenset[Point]({"before_intent", "after_intent", "before_call", "after_last_check"})
+_BEFORE_THE_CALL = frozenset[Point](
+    {"before_authorize", "after_authorize", "before_intent", "after_intent", "before_call", "after_last_check"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +172,16 @@ class Case:
         return self.how == "freeze" and self.point == "after_last_check"
 
     @property
+    def family(self) -> str:
+        """What a point of the kit's own is about: `mirror`, `approval`, …"""
+        return self.point.partition("_")[2] if self.point in get_args(KitPoint) else ""
+
+    @property
+    def locked(self) -> bool:
+        """True if who is stopped holds the journal's lock, at the checkpoint of its end."""
+        return self.family == "checkpoint"
+
+    @property
     def expected(self) -> Counts:
         """What the systems must show in the end, if nothing was sent that no ledger can stop."""
         if self.mode == "release":
@@ -137,6 +189,8 @@ class Case:
         if self.mode == "recovery":
             return Counts(made=CALLS, notes=1)
         call = _CONFIRMED[self.nth - 1] if self.point in {"before_probe", "after_probe"} else self.nth
+        if self.locked:
+            call = CALLS  # it is at its end
         made = call - 1 if self.point in _BEFORE_THE_CALL else call
         return Counts(made=made, notes=int(made == CALLS))
 
@@ -157,7 +211,7 @@ def all_cases() -> Iterator[Case]:
 
 
 def short_cases() -> Iterator[Case]:
-    """Every second point of each mode once, in turn killed and frozen, with one recoverer and with three; and those
+    """Every third point of each mode once, in turn killed and frozen, with one recoverer and with three; and those
     that once showed a difference.
     """
     yield from _FOUND
@@ -165,6 +219,6 @@ def short_cases() -> Iterator[Case]:
     pairs: list[tuple[Mode, Point, int]] = [
         (mode, point, nths[-1]) for mode in MODES for point, nths in _NTHS[mode].items()
     ]
-    for turn, (mode, point, nth) in enumerate(pairs[::2]):
+    for turn, (mode, point, nth) in enumerate(pairs[::3]):
         how, recoverers = ways[turn % len(ways)]
         yield Case(mode, point, how, recoverers, nth)

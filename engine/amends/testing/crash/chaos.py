@@ -241,10 +241,11 @@ def _tell(chaos: Chaos) -> None:
         console.print(f"after a freeze between check and send: {found}", highlight=False, markup=False)
     for what, number in sorted(chaos.asked.items()):
         console.print(f"a person was asked {number} times: {what}", highlight=False)
+    held = "nothing differs: ledger verified and mirrored" if not chaos.differences else "see above what differs"
     console.print(
         f"seed {chaos.seed}: {len(chaos.deaths)} kills and {len(chaos.frozen) + len(chaos.slept)} freezes in"
         f" {chaos.seconds:.0f} s; {chaos.orders} orders, {chaos.runs} runs, {chaos.events} events;"
-        f" undone twice {len(chaos.undone_twice)}, differences {len(chaos.differences)}, ledger verified and mirrored",
+        f" undone twice {len(chaos.undone_twice)}, differences {len(chaos.differences)}; {held}",
         highlight=False,
     )
 

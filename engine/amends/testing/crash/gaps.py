@@ -18,7 +18,23 @@ Gap: TypeAlias = Literal[
     "verify",  # the separate read after an undo
     "correction",  # telling people
 ]
-Point: TypeAlias = Milestone | Literal["after_last_check"]  # the kit's own: the last check has passed, no byte has left
+KitPoint: TypeAlias = Literal[  # what the kit announces itself, at the ports an engine stands on
+    "after_last_check",  # the last check has passed, no byte has left
+    "before_authorize",
+    "after_authorize",
+    "before_renewal",  # of the lease
+    "after_renewal",
+    "before_approval",  # a person's yes
+    "after_approval",
+    "before_mirror",
+    "in_mirror",  # the mirror's lock is held, half a transaction is in the ledger
+    "after_mirror",
+    "before_seal",
+    "in_seal",  # the archive's file is durable, and no seal names it yet
+    "after_seal",
+    "in_checkpoint",  # the journal's lock is held
+]
+Point: TypeAlias = Milestone | KitPoint
 GAPS: tuple[Gap, ...] = ("pre-send", "in-call", "pre-outcome", "freeze", "undo", "verify", "correction")
 
 _FORWARD: dict[Point, Gap] = {

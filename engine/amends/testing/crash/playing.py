@@ -19,7 +19,8 @@ from amends.testing.crash.stage import Stage
 _PATIENCE_SECONDS = 60.0
 _LATE_SECONDS = 8.0
 _LEASE_SECONDS = {"kill": 30.0, "freeze": 2.0}  # of the dead there is proof; the frozen are waited for
-
+_RENEWED_SECONDS = 2.0
+_SILENT_SECONDS = 1.0
 
 World: TypeAlias = tuple[list[tuple[Any, ...]], list[str]]
 Late: TypeAlias = Literal["taken back", "waits for a person", "second note", "stays"]
@@ -38,7 +39,8 @@ class Played:
 
 def play(stage: Stage, case: Case) -> Played:
     """Stop a process where the case says, recover, and compare the systems with what is expected."""
-    project = stage.another_project(case.name, lease_seconds=_LEASE_SECONDS[case.how])
+    lease_seconds = _RENEWED_SECONDS if case.family == "renewal" else _LEASE_SECONDS[case.how]
+    project = stage.another_project(case.name, lease_seconds=lease_seconds)
     desk = bootstrap.Engine.desk(project)
     playing = _Playing(stage, case, project, desk, Played(case))
     try:
@@ -65,6 +67,10 @@ class _Playing:
             return
         self.played.hit = True
         self._others()
+        if self.case.locked and self.case.how == "freeze":
+            self._nobody_writes()
+            victim.stop.set()
+            victim.thaw.set()
         self._settled("after the take-over")
         if self.case.how == "freeze":
             self._wake(victim)
@@ -81,7 +87,11 @@ class _Playing:
     # --- who is stopped, and who recovers -----------------------------------------------------------------
 
     def _victim(self) -> Child | None:
-        plan = KillPlan("any", self.case.point, self.case.nth, freeze=self.case.how == "freeze", clear=self._unlocked)
+        plan = KillPlan("any", self.case.point, self.case.nth, freeze=self.case.how == "freeze", clear=self._clear)
+        if self.case.family == "approval":
+            asker = self._agent("ask", None)
+            asker.ended.wait(_PATIENCE_SECONDS)
+            return self._first_hit([self._approver(plan)])
         if self.case.mode != "recovery":
             ending = "leave" if self.case.mode == "forward" else "release"
             return self._first_hit([self._agent(ending, plan)])
@@ -89,7 +99,15 @@ class _Playing:
         if not dead.hit.wait(_PATIENCE_SECONDS):
             return None
         plan = replace(plan, among=Tally())
-        return self._first_hit([self._rescuer(plan) for _ in range(self.case.recoverers)])
+        aimed = [self._rescuer(plan) for _ in range(self.case.recoverers)]
+        if self.case.locked:  # they checkpoint when they end
+            self._settled("before the end")
+            for child in aimed:
+                child.stop.set()
+        return self._first_hit(aimed)
+
+    def _clear(self) -> bool:
+        return self.case.locked or self._unlocked()
 
     def _unlocked(self) -> bool:
         """True if nobody holds the journal's lock: a process frozen with it stops its host's writing, and nothing is
@@ -117,9 +135,15 @@ class _Playing:
         """As many as the case says, and in recovery one in the place of the one that was stopped."""
         for _ in range(1 if self.case.mode == "recovery" else self.case.recoverers):
             self._rescuer(None)
+        if self.case.family == "approval":
+            self._approver(None)
 
-    def _agent(self, ending: Any, plan: KillPlan) -> Child:
+    def _agent(self, ending: Any, plan: KillPlan | None) -> Child:
         self.children.append(self.stage.agent([(self.case.name, 1, ending)], plan, self.project))
+        return self.children[-1]
+
+    def _approver(self, plan: KillPlan | None) -> Child:
+        self.children.append(self.stage.approver(plan, self.project))
         return self.children[-1]
 
     def _rescuer(self, plan: KillPlan | None) -> Child:
@@ -139,6 +163,13 @@ class _Playing:
                 self._differs(f"{when} not settled: {[run.status.value for run in live]}")
                 return
             time.sleep(0.05)
+
+    def _nobody_writes(self) -> None:
+        """While somebody stands with the journal's lock, nothing is recorded, so nothing is sent."""
+        before = self.desk.kit.journal.info().max_seq, self._world()
+        time.sleep(_SILENT_SECONDS)
+        if (self.desk.kit.journal.info().max_seq, self._world()) != before:
+            self._differs("something was written or sent although the journal's lock was held")
 
     def _wake(self, victim: Child) -> None:
         """Let a frozen process go on to its end: nothing changes by it, or it was frozen behind its last check."""
@@ -181,7 +212,12 @@ class _Playing:
             self._differs(found)
         for problem in self.desk.kit.journal.verify():
             self._differs(str(problem))
-        heard = victim.heard[victim.heard.index("after_plan") :] if self.case.mode == "release" else victim.heard
+        if self.case.family in {"mirror", "seal"}:
+            for problem in self.desk.verify():
+                self._differs(problem)
+        heard = victim.heard
+        if self.case.mode == "release" and "after_plan" in heard:
+            heard = heard[heard.index("after_plan") :]
         for point in set(heard) & set(UNREACHED[self.case.mode]):
             self._differs(f"announced {point}, which it is said not to have")
 

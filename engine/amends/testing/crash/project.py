@@ -22,6 +22,7 @@ skew_seconds = 0.2
 
 [people.maya]
 roles = ["finance"]
+tier = 3
 
 [adapters.partner]
 plugin = "http"

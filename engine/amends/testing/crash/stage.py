@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, get_args
 
+from amends.testing.crash.gaps import KitPoint
 from amends.testing.crash.killer import Child, Killer, KillPlan
 from amends.testing.crash.project import ENVIRONMENT, write_project
 from amends.testing.crash.worker import Errand
@@ -70,6 +71,10 @@ class Stage:
         """A process that recovers what it finds until it is told to stop."""
         return self._start("rescuer", plan, project)
 
+    def approver(self, plan: KillPlan | None = None, project: Path | None = None) -> Child:
+        """A person who approves what is asked until it is told to stop."""
+        return self._start("approver", plan, project)
+
     def rescue_once(self, wait_seconds: float) -> Child:
         """A process that sweeps once over everything."""
         return self._start("rescue_once", None, None, wait_seconds=wait_seconds)
@@ -85,7 +90,7 @@ class Stage:
             child = self.killer.expect(f"{role}-{len(self.killer.children) + 1}", plan)
             errand: dict[str, Any] = {"role": role, "name": child.name, "port": self.killer.port, **more}
             errand["project"] = str(project or self.project)
-            errand["last_checks"] = plan is not None and plan.milestone == "after_last_check"
+            errand["announced"] = plan.milestone if plan is not None and plan.milestone in get_args(KitPoint) else ""
             self._zygote.stdin.write(json.dumps(errand) + "\n")
             self._zygote.stdin.flush()
             self._zygote.stdout.readline()

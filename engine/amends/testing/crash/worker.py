@@ -11,23 +11,23 @@ import argparse
 import json
 import os
 import sys
+import time
 import urllib.request
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from amends import bootstrap
 from amends.core.canonical import Json
-from amends.core.errors import AmendsError, Conflict
+from amends.core.errors import AmendsError, Conflict, JournalBusy
 from amends.core.status import ActionStatus
 from amends.ports.services import Milestone
-from amends.spi import Call, Receipt
 from amends.testing.crash.line import Line
+from amends.testing.crash.ports import opened
 from amends.testing.crash.project import ENVIRONMENT, PARTNER_TOKEN
 
-Ending: TypeAlias = Literal["commit", "fail", "leave", "release"]  # `leave`: open; `release`: with an outbox
+Ending: TypeAlias = Literal["commit", "fail", "leave", "release", "ask"]
+# `leave`: open; `release`: with an outbox; `ask`: with one whose item a person must approve
 Errand: TypeAlias = tuple[str, int, Ending]  # order, which attempt at it, how the agent ends the run
 BOX, FEE = "-box", "-fee"  # what marks the orders of what is sent without a key
 _SWEEP_SECONDS = 0.4
@@ -57,16 +57,13 @@ def agent(
     line: Line,
     *,
     may_be_refused: bool = False,
-    last_checks: bool = False,
+    announced: str = "",
     wide: bool = False,
 ) -> None:
     """One run per errand. A conflict (an earlier run still holds the order) is reported, and the loop goes on. So does
-    it where one who slept `may_be_refused`, as the run is another's by now. `last_checks` are announced on request: a
-    child that is to be killed in its call must not stop before it.
+    it where one who slept `may_be_refused`, as the run is another's by now. `announced`: a point of the kit's own.
     """
-    engine = bootstrap.Engine.open(project, progress=line, mirror=False)
-    if last_checks:
-        _announce_last_checks(engine, line)
+    engine = opened(project, line, announced)
     try:
         for order, attempt, ending in errands:
             line.say("run", name=f"{order}#{attempt}")
@@ -80,29 +77,14 @@ def agent(
         engine.close()
 
 
-def _announce_last_checks(engine: bootstrap.Engine, line: Line) -> None:
-    """A point the engine cannot announce: an adapter has asked for the last time whether to send, and was told yes."""
-    for offer in engine.kit.catalog.all():
-        object.__setattr__(offer.capability, "do", partial(_checked, line, offer.capability.do))
-        object.__setattr__(offer.capability, "undo", partial(_checked, line, offer.capability.undo))
-
-
-def _checked(line: Line, send: Callable[[Call], Receipt], call: Call) -> Receipt:
-    def wanted() -> bool:
-        if not call.still_wanted():
-            return False
-        line.reached("after_last_check", "", call.marker)
-        return True
-
-    return send(replace(call, still_wanted=wanted))
-
-
 def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending, *, wide: bool = False) -> dict[str, Json]:
     run = engine.run(workflow="orders", run_key=f"{order}#{attempt}", agent="bot")
     try:
         done = [run.call(name, args).status is ActionStatus.SUCCEEDED for name, args in calls_of(order, wide=wide)]
         if ending == "release":
             run.call("partner.announce", {"order": order, "message": "it is on its way"})
+        if ending == "ask":
+            run.call("partner.announce_if_approved", {"order": order, "message": "it is on its way"})
     except Conflict as conflict:
         run.fail(f"the order is taken: {conflict.message}", wait_seconds=10)
         return {"run_id": run.run_id, "status": "conflict"}
@@ -115,15 +97,36 @@ def _run(engine: bootstrap.Engine, order: str, attempt: int, ending: Ending, *, 
     return {"run_id": run.run_id, "status": outcome.status.value}
 
 
-def rescuer(project: Path, line: Line, *, last_checks: bool = False) -> None:
-    """Sweep until told to end: take over what the dead left, and drive it to rest."""
-    engine = bootstrap.Engine.open(project, progress=line, mirror=False)
-    if last_checks:
-        _announce_last_checks(engine, line)
+def rescuer(project: Path, line: Line, *, announced: str = "") -> None:
+    """Sweep until told to end: take over what the dead left, and drive it to rest. A journal whose lock somebody holds
+    is waited for.
+    """
+    engine: bootstrap.Engine | None = None
     try:
         while line.say("idle") not in {"q", ""}:
-            states = engine.recover(wait_seconds=_SWEEP_SECONDS)
+            try:
+                engine = engine or opened(project, line, announced, at="after_undo")
+                states = engine.recover(wait_seconds=_SWEEP_SECONDS)
+            except JournalBusy:
+                line.say("busy")
+                continue
             line.say("swept", runs=[state.run.run_id for state in states])
+    finally:
+        if engine is not None:
+            engine.close()
+
+
+def approver(project: Path, line: Line, *, announced: str = "") -> None:
+    """A person who says yes to everything, until told to end."""
+    engine = opened(project, line, announced)
+    try:
+        while line.say("idle") not in {"q", ""}:
+            for question in engine.approvals():
+                try:
+                    engine.approve(question.approval_id, by="maya")
+                except Conflict as conflict:
+                    line.say("refused", message=conflict.message)
+            time.sleep(0.05)
     finally:
         engine.close()
 

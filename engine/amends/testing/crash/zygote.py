@@ -57,10 +57,12 @@ def do(errand: dict[str, Any]) -> None:
     project = Path(errand["project"])
     match errand["role"]:
         case "agent":
-            told = {name: errand[name] for name in ("may_be_refused", "last_checks", "wide")}
+            told = {name: errand[name] for name in ("may_be_refused", "announced", "wide")}
             worker.agent(project, errand["errands"], line, **told)
         case "rescuer":
-            worker.rescuer(project, line, last_checks=errand["last_checks"])
+            worker.rescuer(project, line, announced=errand["announced"])
+        case "approver":
+            worker.approver(project, line, announced=errand["announced"])
         case "rescue_once":
             worker.rescue_once(project, line, errand["wait_seconds"])
         case _:

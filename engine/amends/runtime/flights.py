@@ -20,6 +20,7 @@ from amends.core.events import OutcomeRecorded
 from amends.core.evidence import Observation
 from amends.core.redaction import MASK, redact_text
 from amends.core.rows import ActionRow
+from amends.core.status import ActionKind
 from amends.ports.services import Secrets
 from amends.runtime.kit import Kit, Offer
 from amends.runtime.places import NoPlace, Places, Seat
@@ -28,7 +29,8 @@ from amends.spi.capability import Accepted, Call, Done, NotSent, Question, Recei
 T = TypeVar("T")
 _READ_CHARACTERS = 20_000
 _SAID_CHARACTERS = 500
-SPARE_SECONDS = 1.0  # beyond the time limit an adapter is given, before nobody waits for it
+SPARE_SECONDS = 1.0  # beyond the time limit an adapter is given, before nobody waits for a read of it
+CALL_SPARE_SECONDS = 5.0  # the same for a call that changes something
 
 
 class Flights:
@@ -73,29 +75,6 @@ class Flights:
         self._kit.threads.call(body, name)
         return future
 
-    def question(self, action: ActionRow, offer: Offer, *, of: ActionRow | None = None) -> Question:
-        """What an adapter is told when it reads about an action (`of`: the forward action of an undo).
-
-        Copies: an adapter that writes into what it is given changes neither the record nor what is sent next.
-        """
-        subject = of or action
-        return Question(
-            run_id=subject.run_id,
-            action_id=subject.action_id,
-            marker=subject.of if subject.kind.value == "duplicate" else subject.action_id,
-            idempotency_key=subject.idempotency_key,
-            args=deepcopy(subject.args),
-            before=deepcopy(subject.before_image),
-            allocated=deepcopy(subject.allocated),
-            effect=deepcopy(subject.effect),
-            after=deepcopy(subject.after_image),
-            reference=subject.reference,
-            attempt=subject.attempt,
-            sent_at_us=subject.sent_us,
-            timeout_seconds=offer.contract.limits.timeout_seconds,
-            secret=self._kit.secrets.resolve,
-        )
-
     def observe(self, ask: Callable[[Question], Observation], question: Question, adapter: str) -> Observation:
         """One read, bounded in time; whatever goes wrong is `inconclusive`, and so is what a masked reference stands
         for: an adapter that asks by it would be told of something else (rule 10).
@@ -114,6 +93,29 @@ class Flights:
             return Observation(seen="inconclusive", detail="no answer in time")
         except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
             return Observation(seen="inconclusive", detail=describe(error, self._kit.secrets))
+
+
+def question_of(kit: Kit, action: ActionRow, offer: Offer) -> Question:
+    """What an adapter is told when it reads about an action.
+
+    Copies: an adapter that writes into what it is given changes neither the record nor what is sent next.
+    """
+    return Question(
+        run_id=action.run_id,
+        action_id=action.action_id,
+        marker=action.of if action.kind is ActionKind.DUPLICATE else action.action_id,
+        idempotency_key=action.idempotency_key,
+        args=deepcopy(action.args),
+        before=deepcopy(action.before_image),
+        allocated=deepcopy(action.allocated),
+        effect=deepcopy(action.effect),
+        after=deepcopy(action.after_image),
+        reference=action.reference,
+        attempt=action.attempt,
+        sent_at_us=action.sent_us,
+        timeout_seconds=offer.contract.limits.timeout_seconds,
+        secret=kit.secrets.resolve,
+    )
 
 
 def landed(flight: Future[T], seat: Seat) -> T:

@@ -23,7 +23,7 @@ from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import describe
+from amends.runtime.flights import CALL_SPARE_SECONDS, describe
 from amends.runtime.intending import OPEN, Begun, Intending, ToSend
 from amends.runtime.kit import Kit
 from amends.runtime.looking import Looker
@@ -36,7 +36,6 @@ from amends.runtime.sessions import Session
 from amends.spi.capability import Prepared, Refused
 
 _S = ActionStatus
-_SPARE_SECONDS = 5.0
 _NOT_MADE = frozenset({_S.DENIED, _S.WITHDRAWN, _S.FAILED, _S.COMPENSATED})
 
 
@@ -113,7 +112,7 @@ class Invoker:
         if earlier.conflict:
             return result_of(action, repeated=True, conflict=True)
         if action.status is _S.RUNNING:
-            self.sending.wait_for(action, action.contract.limits.timeout_seconds + _SPARE_SECONDS)
+            self.sending.wait_for(action, action.contract.limits.timeout_seconds + CALL_SPARE_SECONDS)
             state = self._lost_by_now(session, action.action_id)
         action = self._looked_at(session, state, state.actions[action.action_id])
         if action.status is _S.AWAITING_APPROVAL:

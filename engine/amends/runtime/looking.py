@@ -15,7 +15,7 @@ from amends.runtime import drafting
 from amends.runtime.asking import Policy, subject_of
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import Flights
+from amends.runtime.flights import Flights, question_of
 from amends.runtime.kit import Kit
 
 
@@ -145,7 +145,7 @@ class Looker:
         offer = self.kit.catalog.get(action.contract.capability)
         verifying = purpose in {"verify_undone", "late_check"}
         ask = offer.capability.verify_undone if verifying else offer.capability.probe
-        return self.flights.observe(ask, self.flights.question(action, offer), offer.context.name)
+        return self.flights.observe(ask, question_of(self.kit, action, offer), offer.context.name)
 
     def _denied(self, run_id: str, action_id: str, epoch: int, decision: Decision) -> None:
         def decide(state: RunState) -> list[Draft]:

@@ -20,6 +20,7 @@ from amends.core.redaction import redact_text
 from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime.book import Draft
+from amends.runtime.flights import CALL_SPARE_SECONDS
 from amends.runtime.intending import OPEN, Begun
 from amends.runtime.opening import Lifecycle, RunOutcome
 from amends.runtime.parts import Parts
@@ -29,7 +30,6 @@ from amends.runtime.results import CallResult, result_of
 from amends.runtime.sessions import Session
 
 _GATE_POLL_SECONDS = 0.2
-_SPARE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Run:
             return begun
         contract = self._parts.book.last_known(self.run_id).actions[begun.action_id].contract
         future = self._parts.sending.send(self._session, begun.action_id, wanted, allowed=OPEN)
-        return _Flight(begun.action_id, future, contract.limits.timeout_seconds + _SPARE_SECONDS)
+        return _Flight(begun.action_id, future, contract.limits.timeout_seconds + CALL_SPARE_SECONDS)
 
     async def _await(self, flight: _Flight) -> CallResult:
         try:
@@ -146,7 +146,7 @@ class Run:
             yield
         except KeyboardInterrupt:
             state = self._lifecycle.freeze(self.run_id, "interrupted")
-            self._parts.sending.drain(state, _SPARE_SECONDS)
+            self._parts.sending.drain(state, CALL_SPARE_SECONDS)
             raise
 
     def gate(

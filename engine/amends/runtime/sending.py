@@ -16,7 +16,7 @@ from amends.core.rows import ActionRow, RunRow, RunState
 from amends.core.status import ActionKind, ActionStatus, Outcome, RunStatus
 from amends.ports.journal import RowKey
 from amends.runtime.book import Book, Draft
-from amends.runtime.flights import Flights, call_of, classified
+from amends.runtime.flights import CALL_SPARE_SECONDS, Flights, call_of, classified, question_of
 from amends.runtime.kit import Kit
 from amends.runtime.listening import Listener
 from amends.runtime.looking import Looker
@@ -26,7 +26,6 @@ from amends.runtime.sessions import Session
 from amends.spi.capability import Call
 
 _S = ActionStatus
-_SPARE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class Sending:
             body = outcomes.not_sent(at_us=self._kit.clock.now_us(), code="no_place", detail=why)
             return self.landed(session, action_id, action.attempt, body)
 
-        seat = Seat(offer.context.name, action_id, call.timeout_seconds + _SPARE_SECONDS)
+        seat = Seat(offer.context.name, action_id, call.timeout_seconds + CALL_SPARE_SECONDS)
         flight: Future[CallResult] = Future()
         flight.add_done_callback(lambda _: self._gone(action_id))
         with self._lock:
@@ -147,7 +146,7 @@ class Sending:
         flight = self.send(session, action_id, lambda: True, allowed=allowed)
         limits = self._book.last_known(session.run_id).actions[action_id].contract.limits
         try:
-            flight.result(timeout=limits.timeout_seconds + _SPARE_SECONDS)
+            flight.result(timeout=limits.timeout_seconds + CALL_SPARE_SECONDS)
         except TimeoutError:
             self.give_up_waiting(session, action_id, "timeout")
 
@@ -204,7 +203,7 @@ class Sending:
     ) -> Call:
         offer = self._kit.catalog.get(action.contract.capability)
         return call_of(
-            self._flights.question(action, offer),
+            question_of(self._kit, action, offer),
             deadline_us=action.deadline_us or 0,
             still_wanted=lambda: wanted() and self.may_send(session, action, allowed),
         )

@@ -17,7 +17,7 @@ from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import Flights, call_of, classified, landed
+from amends.runtime.flights import CALL_SPARE_SECONDS, Flights, call_of, classified, landed, question_of
 from amends.runtime.kit import Kit
 from amends.runtime.looking import Look, Looker
 from amends.runtime.places import Seat
@@ -25,7 +25,6 @@ from amends.runtime.sending import Sending
 from amends.runtime.sessions import Session
 from amends.spi.capability import Call, Receipt
 
-_SPARE_SECONDS = 5.0
 UNDOING = frozenset({RunStatus.RECOVERING, RunStatus.COMMITTING})
 
 
@@ -142,7 +141,7 @@ class Undoing:
         send = self._send_of(forward, rung)
         now_us = self.kit.clock.now_us
         adapter = self.kit.catalog.get(forward.contract.capability).context.name
-        seat = Seat(adapter, action_id, call.timeout_seconds + _SPARE_SECONDS)
+        seat = Seat(adapter, action_id, call.timeout_seconds + CALL_SPARE_SECONDS)
         flight = self.flights.launch(
             lambda: classified(send, call, now_us, forward, self.kit.secrets),
             f"undo-{undo_id[-6:]}",
@@ -164,7 +163,7 @@ class Undoing:
         self, session: Session, forward: ActionRow, undo: ActionRow, rung: Alternative, observation: Observation
     ) -> Call:
         offer = self.kit.catalog.get(forward.contract.capability)
-        question = self.flights.question(forward, offer)
+        question = question_of(self.kit, forward, offer)
         return call_of(
             question,
             deadline_us=undo.deadline_us or 0,

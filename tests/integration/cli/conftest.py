@@ -6,18 +6,7 @@ import pytest
 
 from amends import Engine
 from amends.surfaces.cli import app
-from amends.testing.distributions import MadeDistributions
 from amends.testing.projects import make_project
-
-
-@pytest.fixture
-def distributions(tmp_path, monkeypatch):
-    """A folder of distributions with the tiny shop in it."""
-    made = MadeDistributions(tmp_path / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    monkeypatch.syspath_prepend(str(made.folder))
-    yield made
-    made.forget()
 
 
 @pytest.fixture

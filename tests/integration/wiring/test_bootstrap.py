@@ -11,7 +11,6 @@ import pytest
 from amends import Engine
 from amends.backends.cedar import bundle
 from amends.core.errors import CallerError, ConfigError, Conflict
-from amends.testing.distributions import MadeDistributions
 from amends.testing.projects import make_project
 
 SITE_POLICY = """
@@ -19,16 +18,6 @@ SITE_POLICY = """
 forbid (principal is Amends::Agent, action in Amends::Action::"phase.forward", resource)
 when {{ resource.environment == "{environment}" }};
 """
-
-
-@pytest.fixture
-def distributions(tmp_path, monkeypatch):
-    """A folder of distributions with the tiny shop in it."""
-    made = MadeDistributions(tmp_path / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    monkeypatch.syspath_prepend(str(made.folder))
-    yield made
-    made.forget()
 
 
 @pytest.fixture

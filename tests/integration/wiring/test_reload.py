@@ -10,7 +10,6 @@ from amends import Engine
 from amends.core.errors import ConfigError, JournalUnavailable
 from amends.core.status import ActionStatus
 from amends.runtime import policing
-from amends.testing.distributions import MadeDistributions
 from amends.testing.projects import make_project
 
 FORBID = """
@@ -26,13 +25,9 @@ TEST = """[{{"name": "an agent reserves", "expect": {{"outcome": "{outcome}"}}, 
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, distributions):
     """The path of a project's settings, with the tiny shop and a site bundle."""
-    made = MadeDistributions(tmp_path / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    monkeypatch.syspath_prepend(str(made.folder))
-    yield make_project(tmp_path / "project", extra='\n[policies]\nbundle = "policies"\nshadow = "next"\n')
-    made.forget()
+    return make_project(tmp_path / "project", extra='\n[policies]\nbundle = "policies"\nshadow = "next"\n')
 
 
 def write(project, policies, label="1.0.0", folder="policies", **files):

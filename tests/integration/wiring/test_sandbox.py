@@ -7,23 +7,12 @@ import pytest
 from amends import Engine
 from amends.bootstrap import sandboxed, settings_of
 from amends.core.errors import ConfigError, UnknownName
-from amends.testing.distributions import MadeDistributions
 from amends.testing.projects import make_project
 
 SANDBOX = """
 [adapters.shop.sandbox]
 folder = "playground"
 """
-
-
-@pytest.fixture
-def distributions(tmp_path, monkeypatch):
-    """A folder of distributions with the tiny shop in it, under two names."""
-    made = MadeDistributions(tmp_path / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    monkeypatch.syspath_prepend(str(made.folder))
-    yield made
-    made.forget()
 
 
 @pytest.fixture

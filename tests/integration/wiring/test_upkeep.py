@@ -13,16 +13,12 @@ from amends.core.errors import SystemUnavailable
 from amends.ports.journal import JournalInfo
 from amends.ports.ledger import LedgerState
 from amends.runtime.verifying import differences
-from amends.testing.distributions import MadeDistributions
 from amends.testing.projects import make_project
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(tmp_path, distributions):
     """A project with the tiny shop and one committed run."""
-    made = MadeDistributions(tmp_path / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    monkeypatch.syspath_prepend(str(made.folder))
     path = make_project(tmp_path / "project")
     with Engine.open(path) as engine, engine.run(workflow="order", run_key="1", agent="coder") as run:
         run.call("shop.reserve", {"name": "lamp"})

@@ -84,7 +84,7 @@ def test_what_is_known_already_opens_nothing(build):
 
 def test_a_thread_that_returns_after_the_end_changes_no_terminal_run(build, monkeypatch):
     """Rules 3 and 25: the call was proven absent and the run recovered; its thread then says that it landed."""
-    monkeypatch.setattr(runs, "_SPARE_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "CALL_SPARE_SECONDS", 0.0)
     world = build(keyed(limits=Limits(timeout_seconds=0.2)))
     held = world.system.hold("shop.reserve", "do")
     landed = threading.Event()
@@ -117,7 +117,7 @@ def test_a_thread_that_returns_after_the_end_changes_no_terminal_run(build, monk
 
 def returns_after_the_end(build, monkeypatch, answer):
     """A run whose call was given up and proven absent; its thread answers after the end."""
-    monkeypatch.setattr(runs, "_SPARE_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "CALL_SPARE_SECONDS", 0.0)
     world = build(keyed(limits=Limits(timeout_seconds=0.2)))
     held = world.system.hold("shop.reserve", "do")
     landed = threading.Event()

@@ -21,8 +21,8 @@ SHORT = Limits(timeout_seconds=0.2)
 @pytest.fixture
 def impatient(monkeypatch):
     """Callers that wait no longer than the contract's time-out."""
-    monkeypatch.setattr(runs, "_SPARE_SECONDS", 0.0)
-    monkeypatch.setattr(invoking, "_SPARE_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "CALL_SPARE_SECONDS", 0.0)
+    monkeypatch.setattr(invoking, "CALL_SPARE_SECONDS", 0.0)
 
 
 def until(condition, seconds=10.0):

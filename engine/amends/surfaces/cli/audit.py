@@ -46,7 +46,8 @@ def audit(session: Session, capability: str | None, *, ready: bool) -> int:
     """
     with whole_engine(session) as engine:
         offers = [engine.kit.catalog.get(capability)] if capability else engine.kit.catalog.all()
-        drills = [_drill(engine, offer) for offer in offers]
+        certificates = [CertificateRow.model_validate_json(r.body) for r in engine.kit.journal.rows("certificate")]
+        drills = [_drill(engine, offer, certificates) for offer in offers]
         lines = [_line(engine, offer.contract, drill) for offer, drill in zip(offers, drills, strict=True)]
         left_out = [problem.name for problem in engine.plugins.problems]
     blank = [line for line in lines if line.blanks]
@@ -72,12 +73,12 @@ def _line(engine: Engine, contract: Contract, drill: DrillRecord) -> AuditLine:
     return audit_line(contract, permits, "a valid drill certificate" if drill.standing == "valid" else "")
 
 
-def _drill(engine: Engine, offer: Offer) -> DrillRecord:
+def _drill(engine: Engine, offer: Offer, certificates: Sequence[CertificateRow]) -> DrillRecord:
     from amends.runtime.asking import ENGINE_MAJOR
 
     return drill_record(
         offer.contract,
-        [CertificateRow.model_validate_json(row.body) for row in engine.kit.journal.rows("certificate")],
+        certificates,
         adapter=offer.drill_subject(""),
         engine_major=ENGINE_MAJOR,
         now_us=engine.kit.clock.now_us(),

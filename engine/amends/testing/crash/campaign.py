@@ -19,7 +19,7 @@ from amends import bootstrap
 from amends.core.errors import Conflict
 from amends.core.status import TERMINAL_RUNS
 from amends.testing.crash.gaps import Gap, Point
-from amends.testing.crash.killer import Child, Death, KillPlan
+from amends.testing.crash.killer import Child, Death, KillPlan, end
 from amends.testing.crash.stage import Stage
 from amends.testing.crash.worker import BOX, FEE, Ending, Errand, calls_of
 
@@ -82,12 +82,7 @@ class Campaign:
 
     def close(self) -> None:
         """End those who recover, and the desk."""
-        for child in self._rescuers:
-            child.stop.set()
-            child.thaw.set()
-        for child in self._rescuers:
-            if not child.ended.wait(_PATIENCE_SECONDS):
-                self.wrong.append(f"{child.name} hangs")
+        self.wrong += [f"{child.name} hangs" for child in end(self._rescuers, _PATIENCE_SECONDS)]
         self.desk.close()
 
     # --- killing ------------------------------------------------------------------------------------------

@@ -19,6 +19,19 @@ CALLS = 4  # of an agent's run; one that releases makes a fifth
 _CONFIRMED = (1, 2, 4)  # the calls that are confirmed by a read: the carrier's answer is proof by itself
 
 _EACH_CALL = (1, 2, 3, 4)
+_BESIDE: dict[Point, tuple[int, ...]] = {  # where the kit announces a point itself, at work and in recovery
+    "before_authorize": (1, 4),
+    "after_authorize": (1, 4),
+    "before_renewal": (2,),
+    "after_renewal": (2,),
+    "before_mirror": (2,),
+    "in_mirror": (2,),
+    "after_mirror": (2,),
+    "before_seal": (2,),
+    "in_seal": (2,),
+    "after_seal": (2,),
+    "in_checkpoint": (1,),
+}
 _NTHS: dict[Mode, dict[Point, tuple[int, ...]]] = {
     "forward": {
         "before_intent": _EACH_CALL,
@@ -30,17 +43,7 @@ _NTHS: dict[Mode, dict[Point, tuple[int, ...]]] = {
         "after_outcome": _EACH_CALL,
         "before_probe": (1, 2, 3),
         "after_probe": (1, 2, 3),
-        "before_authorize": (1, 4),
-        "after_authorize": (1, 4),
-        "before_renewal": (2,),
-        "after_renewal": (2,),
-        "before_mirror": (2,),
-        "in_mirror": (2,),
-        "after_mirror": (2,),
-        "before_seal": (2,),
-        "in_seal": (2,),
-        "after_seal": (2,),
-        "in_checkpoint": (1,),
+        **_BESIDE,
     },
     "recovery": {
         "after_freeze": (1,),
@@ -59,17 +62,7 @@ _NTHS: dict[Mode, dict[Point, tuple[int, ...]]] = {
         "after_outcome": (1,),
         "after_correction": (1,),
         "settled": (1,),
-        "before_authorize": (1, 4),
-        "after_authorize": (1, 4),
-        "before_renewal": (2,),
-        "after_renewal": (2,),
-        "before_mirror": (2,),
-        "in_mirror": (2,),
-        "after_mirror": (2,),
-        "before_seal": (2,),
-        "in_seal": (2,),
-        "after_seal": (2,),
-        "in_checkpoint": (1,),
+        **_BESIDE,
     },
     "release": {
         "after_plan": (1, 2, 3),

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -98,6 +98,17 @@ class Child:
     def of(self, word: str) -> list[dict[str, Any]]:
         """What the child said with this word."""
         return [said for said in self.said if said["word"] == word]
+
+
+def end(children: Iterable[Child], patience_seconds: float) -> Iterator[Child]:
+    """Let every child go on to its end; yields those that do not come to it in time."""
+    children = list(children)
+    for child in children:
+        child.stop.set()
+        child.thaw.set()
+    for child in children:
+        if not child.ended.wait(patience_seconds):
+            yield child
 
 
 class Killer:

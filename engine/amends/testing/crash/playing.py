@@ -13,7 +13,7 @@ from amends import bootstrap
 from amends.core.status import TERMINAL_RUNS, RunStatus
 from amends.testing.crash.audit import contradictions, states, unfolded
 from amends.testing.crash.cases import UNREACHED, Case, Counts
-from amends.testing.crash.killer import Child, KillPlan, Tally
+from amends.testing.crash.killer import Child, KillPlan, Tally, end
 from amends.testing.crash.stage import Stage
 
 _PATIENCE_SECONDS = 60.0
@@ -77,12 +77,8 @@ class _Playing:
         self._judge(victim)
 
     def end(self) -> None:
-        for child in self.children:
-            child.stop.set()
-            child.thaw.set()
-        for child in self.children:
-            if not child.ended.wait(_PATIENCE_SECONDS):
-                self._differs(f"{child.name} hangs")
+        for child in end(self.children, _PATIENCE_SECONDS):
+            self._differs(f"{child.name} hangs")
 
     # --- who is stopped, and who recovers -----------------------------------------------------------------
 

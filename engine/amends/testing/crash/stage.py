@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self, get_args
 
 from amends.testing.crash.gaps import KitPoint
-from amends.testing.crash.killer import Child, Killer, KillPlan
+from amends.testing.crash.killer import Child, Killer, KillPlan, end
 from amends.testing.crash.project import ENVIRONMENT, write_project
 from amends.testing.crash.worker import Errand
 from amends.testing.loopback import LoopbackSystem
@@ -102,10 +102,6 @@ class Stage:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for child in self.killer.children.values():
-            child.stop.set()
-            child.thaw.set()
-        for child in self.killer.children.values():
-            child.ended.wait(30)
+        list(end(self.killer.children.values(), 30))  # who hangs is the campaign's or the case's to tell
         self._zygote.communicate(timeout=30)
         self._ends.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias
@@ -13,6 +12,7 @@ from amends.bootstrap import Engine
 from amends.core.evidence import Observation
 from amends.core.rows import ActionRow, ApprovalRow, EscalationRow, RunState
 from amends.core.status import ActionKind, ActionStatus
+from amends.runtime.flights import SPARE_SECONDS, question_of
 from amends.runtime.kit import Kit, Offer
 from amends.spi import Question
 from amends.testing.injection.boundary import Boundary
@@ -20,7 +20,6 @@ from amends.testing.injection.boundary import Boundary
 _S = ActionStatus
 _GONE = frozenset({_S.FAILED, _S.DENIED, _S.WITHDRAWN, _S.COMPENSATED})
 _THERE = frozenset({"applied", "many"})
-_SPARE_SECONDS = 1.0
 Standing: TypeAlias = Literal["held", "waits", "left"]
 
 
@@ -54,7 +53,7 @@ def _look_at(kit: Kit, state: RunState, action: ActionRow, boundary: Boundary) -
         settled = action.status in _GONE or action.status is _S.SUCCEEDED
         return Seen(action, "held", "not sent") if settled else _waits(state, action, "not sent")
     offer = kit.catalog.get(action.contract.capability)
-    probed = _asked(kit, offer.capability.probe, _question(kit, offer, action))
+    probed = _asked(kit, offer.capability.probe, question_of(kit, action, offer))
     twins = len(set(probed.twins) - {action.reference or probed.reference})
     if action.status in _GONE:
         return _gone(kit, offer, state, action, probed, boundary, twins)
@@ -88,31 +87,12 @@ def _gone(
         return Seen(action, "held", "absent", "what is there was there before the call", duplicates=twins)
     if action.status is not _S.COMPENSATED:
         return _contradicted(action, probed, twins, claim)
-    verified = _asked(kit, offer.capability.verify_undone, _question(kit, offer, action))
+    verified = _asked(kit, offer.capability.verify_undone, question_of(kit, action, offer))
     if verified.seen != "absent":
         return _contradicted(action, verified, twins, claim)
     if state.undos_of(action.action_id) and before_undo is not None and _same(before_undo, probed):
         return _contradicted(action, probed, twins, f"{claim}; it is as it was before the undo")
     return Seen(action, "held", "absent", verified.detail, duplicates=twins)
-
-
-def _question(kit: Kit, offer: Offer, action: ActionRow) -> Question:
-    return Question(
-        run_id=action.run_id,
-        action_id=action.action_id,
-        marker=action.of if action.kind is ActionKind.DUPLICATE else action.action_id,
-        idempotency_key=action.idempotency_key,
-        args=deepcopy(action.args),
-        before=deepcopy(action.before_image),
-        allocated=deepcopy(action.allocated),
-        effect=deepcopy(action.effect),
-        after=deepcopy(action.after_image),
-        reference=action.reference,
-        attempt=action.attempt,
-        sent_at_us=action.sent_us,
-        timeout_seconds=offer.contract.limits.timeout_seconds,
-        secret=kit.secrets.resolve,
-    )
 
 
 def _asked(kit: Kit, ask: Callable[[Question], Observation], question: Question) -> Observation:
@@ -127,7 +107,7 @@ def _asked(kit: Kit, ask: Callable[[Question], Observation], question: Question)
 
     kit.threads.call(work, f"look-{question.action_id[-6:]}")
     try:
-        return answer.result(timeout=question.timeout_seconds + _SPARE_SECONDS)
+        return answer.result(timeout=question.timeout_seconds + SPARE_SECONDS)
     except TimeoutError:
         return Observation(seen="inconclusive", detail="no answer in time")
     except BaseException as error:  # noqa: BLE001 - same

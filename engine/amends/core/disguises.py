@@ -19,7 +19,9 @@ _SHORTEST_CUT = 12
 _LONGEST_CUT = 64
 _LAST_OF_THE_PLANE = 0xFFFF
 _ANCHOR = 4  # letters that are looked for before a pattern is made
-_BREAK = r"(?:\\?\r?\n[ \t]*|\\r?\\n)?"  # a line break between two letters, real or escaped
+_BREAK = r"(?:\\?\r?\n[ \t]*|(?:\\r)?\\n)"  # a line break between two letters, real or escaped
+_BROKEN = re.compile(_BREAK)
+_MAYBE = f"{_BREAK}?"
 _BLANKS = " \t\r\n"
 _ESCAPE = r"\\{1,8}"  # text within text doubles them
 _C_ESCAPES = {"\a": "a", "\b": "b", "\v": "v", "\f": "f"}
@@ -40,10 +42,13 @@ class Disguises:
         """Texts of which every form of the secret holds one."""
         return frozenset(spelling.anchor for spelling in self._spellings)
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secret stands, or a long beginning of it: from its first letter to behind its last. May overlap."""
+    def spans(self, text: str, unbroken: str) -> Iterator[tuple[int, int]]:
+        """Where the secret stands, or a long beginning of it: from its first letter to behind its last. May overlap.
+        `unbroken`: the same text as `without_breaks` makes it.
+        """
         for spelling in self._spellings:
-            yield from spelling.spans(text)
+            if spelling.anchor in unbroken:
+                yield from spelling.spans(text)
 
 
 @lru_cache(maxsize=1024)
@@ -52,9 +57,16 @@ def disguises(secret: str) -> Disguises:
     return Disguises(secret)
 
 
+def without_breaks(text: str) -> str:
+    """A text in which no line break parts the letters of an anchor."""
+    return _BROKEN.sub("", text) if "\n" in text or "\\n" in text else text
+
+
 @lru_cache(maxsize=64)
 def anchors(secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """A text that holds none of these has nothing of these secrets to hide: most texts, and quickly told."""
+    """A text that, `without_breaks`, holds none of these has nothing of these secrets to hide: most texts, and quickly
+    told.
+    """
     return tuple(sorted({anchor for secret in secrets for anchor in disguises(secret).anchors}))
 
 
@@ -68,17 +80,15 @@ class _Spelling:
 
     @cached_property
     def _start(self) -> re.Pattern[str]:
-        return re.compile(_BREAK.join(self._first))
+        return re.compile(_MAYBE.join(self._first))
 
     @cached_property
     def _further(self) -> list[re.Pattern[str]]:
-        made = {unit: re.compile(_BREAK + unit) for unit in set(self._rest)}
+        made = {unit: re.compile(_MAYBE + unit) for unit in set(self._rest)}
         return [made[unit] for unit in self._rest]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """As `Disguises.spans`."""
-        if self.anchor not in text:
-            return
         found = self._start.search(text)
         while found:
             end = found.end()
@@ -98,8 +108,10 @@ def _cut(length: int) -> int:
 
 
 def _anchor(text: str) -> str:
-    """Letters that stand in every spelling of a secret, and of a long beginning of it."""
-    runs: list[str] = re.findall(r"[A-Za-z0-9]+", text[: min(_cut(len(text)), _SHORTEST_CUT)])
+    """Letters that stand in every spelling of a secret, and of a long beginning of it, once breaks are taken out: what
+    follows a backslash may look like one.
+    """
+    runs: list[str] = re.findall(r"(?<!\\)[A-Za-z0-9]+", text[: min(_cut(len(text)), _SHORTEST_CUT)])
     return max(runs, key=len, default="")[:_ANCHOR]
 
 

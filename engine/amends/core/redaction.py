@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote
 
 from amends.core.canonical import Json
-from amends.core.disguises import anchors, disguises
+from amends.core.disguises import anchors, disguises, without_breaks
 
 MASK = "«redacted»"
 SHORTEST_SECRET = 6  # characters; shorter ones are everywhere, and masking them would tell more than it hides
@@ -86,11 +86,12 @@ def _redact(value: Json, secrets: tuple[str, ...], name: str = "") -> Json:
 
 def _hidden(text: str, secrets: tuple[str, ...], mask: str) -> str:
     """Secrets may overlap, and one may begin another: what any of them covers is masked as a whole."""
-    if not any(anchor in text for anchor in anchors(secrets)):
+    unbroken = without_breaks(text)
+    if not any(anchor in unbroken for anchor in anchors(secrets)):
         return text
     kept: list[str] = []
     done = 0
-    for start, end in sorted(span for secret in secrets for span in disguises(secret).spans(text)):
+    for start, end in sorted(span for secret in secrets for span in disguises(secret).spans(text, unbroken)):
         if start >= done and (start > done or not kept):
             kept += [text[done:start], mask]
         done = max(done, end)

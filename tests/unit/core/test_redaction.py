@@ -266,6 +266,14 @@ def test_hide_masks_what_it_is_given_and_nothing_that_only_looks_so():
     assert hide("a1b2", ["a1b2"]) == "a1b2"
 
 
+@pytest.mark.parametrize("line_break", ["\n    ", "\r\n", "\\\n", "\\n", "\\r\\n"], ids=repr)
+def test_a_break_may_fall_between_any_two_letters(line_break):
+    """Found with a generated secret: the letters that were looked for first were the ones that the break parted."""
+    for secret in ("00:000", "a:bcdefgh", r"k\new-word", PART):
+        for place in range(1, len(secret)):
+            assert redact_text(f"[{secret[:place]}{line_break}{secret[place:]}]", [secret]) == f"[{MASK}]"
+
+
 secrets_of_any_kind = st.text(st.characters(exclude_categories=["Cs"]), min_size=6, max_size=40).filter(
     lambda s: s not in MASK and s.strip() == s and not set(s) <= set("\\\n\r\t +")
 )

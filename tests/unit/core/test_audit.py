@@ -157,11 +157,28 @@ def test_the_newest_certificate_of_this_contract_is_the_one_that_is_told():
     assert (told.standing, told.age_days, told.subjects) == ("valid", 2.0, 2)
 
 
+READ = reversible(undo_cost="", effect=Effect(kind="list", system="p", resource="list:{name}", changes="none"))
+NOTED = reversible(compensation=(Alternative(name="note", undo="correct"), Alternative(name="ask", undo="escalate")))
+
+
 @pytest.mark.parametrize(
-    ("contract", "standing"), [(reversible(), "never"), (irreversible(), "none"), (corrector(), "none")]
+    ("contract", "standing", "why"),
+    [
+        (reversible(), "never", "it was never drilled"),
+        (irreversible(), "none", "it cannot be taken back"),
+        (corrector(), "none", "a correction stays"),
+        (READ, "none", "it only reads"),
+        (
+            reversible(
+                compensation=(Alternative(name="note", undo="correct"), Alternative(name="ask", undo="escalate"))
+            ),
+            "none",
+            "it is only corrected, or decided by a person",
+        ),
+    ],
+    ids=["reversible", "irreversible", "corrector", "read", "corrected"],
 )
-def test_what_was_never_drilled_is_told_apart_from_what_cannot_be(contract, standing):
+def test_what_was_never_drilled_is_told_apart_from_what_cannot_be(contract, standing, why):
     """The second has its reason."""
     told = record(contract)
-    assert told.standing == standing
-    assert told.why
+    assert (told.standing, told.why) == (standing, why)

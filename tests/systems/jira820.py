@@ -16,7 +16,7 @@ _BLOCK = BLOCKS["jira820"]
 class Jira820(System):
     """REST v2 under `url`/rest/api/2. `project` is the key of a project with hundreds of issues; any token is taken."""
 
-    token = "amends"
+    token = "any-token-of-maya-4711"
     project = "BILL"
 
     @classmethod

@@ -297,7 +297,7 @@ class Book:
             if hide(source, secrets) != source:
                 raise ConfigError(
                     f"the policy source `{name}` holds a secret, and policies are kept in the ledger",
-                    hint="take it out; policies decide by attributes, never by credentials",
+                    hint="take it out; if it is only a word that the secret happens to be, choose another secret",
                 )
         return body
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -12,15 +11,17 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from amends.core.canonical import Json
 from amends.core.errors import ConfigError
+from amends.core.reading import LONGEST_SECONDS, toml_of
 from amends.core.redaction import redact_text
 
 FILE_NAME = "amends.toml"
+_LONGEST_DAYS = 1e4
 _SHOWN_CHARACTERS = 60
 _MAY_HOLD_SECRETS = frozenset({"adapters", "notifiers", "checks"})
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ProjectSettings(_Section):
@@ -35,22 +36,22 @@ class StorageSettings(_Section):
     """Where the journal, the ledger and the owner files live, and how long runs stay in the journal."""
 
     folder: str = ".amends"
-    lock_wait_seconds: float = Field(default=5.0, gt=0)
+    lock_wait_seconds: float = Field(default=5.0, gt=0, le=LONGEST_SECONDS)
     mirror: bool = True
-    keep_days: float = Field(default=90.0, ge=0)
+    keep_days: float = Field(default=90.0, ge=0, le=_LONGEST_DAYS)
 
 
 class EngineSettings(_Section):
     """Bounds of the runtime."""
 
-    lease_seconds: float = Field(default=30.0, gt=0)
-    skew_seconds: float = Field(default=2.0, ge=0)
+    lease_seconds: float = Field(default=30.0, gt=0, le=LONGEST_SECONDS)
+    skew_seconds: float = Field(default=2.0, ge=0, le=LONGEST_SECONDS)
     max_open_escalations: int = Field(default=500, ge=1)
     max_parallel_calls: int = Field(default=16, ge=1, le=256)
-    page_every_seconds: float = Field(default=900.0, gt=0)
-    check_every_seconds: float = Field(default=15.0, gt=0)
-    check_deadline_seconds: float = Field(default=3600.0, gt=0)
-    drill_valid_days: float = Field(default=30.0, gt=0)
+    page_every_seconds: float = Field(default=900.0, gt=0, le=LONGEST_SECONDS)
+    check_every_seconds: float = Field(default=15.0, gt=0, le=LONGEST_SECONDS)
+    check_deadline_seconds: float = Field(default=3600.0, gt=0, le=LONGEST_SECONDS)
+    drill_valid_days: float = Field(default=30.0, gt=0, le=_LONGEST_DAYS)
 
 
 class PolicySettings(_Section):
@@ -80,7 +81,7 @@ class CheckSettings(_Section):
 
     command: tuple[str, ...] = Field(min_length=1)
     folder: str = "."
-    timeout_seconds: float = Field(default=600.0, gt=0)
+    timeout_seconds: float = Field(default=600.0, gt=0, le=LONGEST_SECONDS)
 
 
 class NotifierSettings(_Section):
@@ -89,7 +90,7 @@ class NotifierSettings(_Section):
     kind: Literal["command", "webhook"]
     command: tuple[str, ...] = ()
     url: str = ""  # or a reference, `env:NAME` or `file:PATH`, if the address is itself a secret
-    timeout_seconds: float = Field(default=10.0, gt=0)
+    timeout_seconds: float = Field(default=10.0, gt=0, le=LONGEST_SECONDS)
 
     @model_validator(mode="after")
     def _says_how(self) -> NotifierSettings:
@@ -171,12 +172,14 @@ def find(start: Path) -> Path:
 def load(path: Path) -> Settings:
     """The settings in `path`. Raises `ConfigError` naming file, key and remedy."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        data = toml_of(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"`{path}` does not exist", hint="run `amends init`") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"`{path}` is not UTF-8 at byte {error.start}", hint="save it as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise ConfigError(f"`{path}` cannot be read: {error.strerror}", hint="correct its permissions") from error
+    except ValueError as error:
         raise ConfigError(f"`{path}` is not valid TOML: {error}", hint="fix the line it names") from error
     return parse(data, path)
 

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from amends.core.canonical import Json, digest
+from amends.core.reading import LONGEST_SECONDS
 from amends.core.status import Outcome
 
 Audience: TypeAlias = Literal["machine", "team", "customer", "partner"]
@@ -29,7 +30,7 @@ def namespace_of(prefix: str) -> str:
 class Frozen(BaseModel):
     """Base of all contract values: immutable, no unknown fields."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Effect(Frozen):
@@ -153,7 +154,7 @@ class Release(Frozen):
 class Limits(Frozen):
     """Bounds of one call."""
 
-    timeout_seconds: float = Field(default=30.0, gt=0)  # of one call; afterwards it is unknown
+    timeout_seconds: float = Field(default=30.0, gt=0, le=LONGEST_SECONDS)  # of one call; afterwards it is unknown
     max_attempts: int = Field(default=3, ge=1, le=20)  # sends of one generation
     per_run: int | None = Field(default=None, ge=1)  # calls of this capability in a run
 

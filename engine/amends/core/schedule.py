@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from amends.core.outcomes import absence_final_at_us
+from amends.core.reading import LONGEST_SECONDS
 from amends.core.rows import ActionRow, RunRow
 from amends.core.status import Outcome
 
@@ -10,8 +11,8 @@ _FINAL_LOOK_AFTER_US = 1_000
 
 
 def microseconds(seconds: float) -> int:
-    """Seconds as whole microseconds."""
-    return round(seconds * 1_000_000)
+    """Seconds as whole microseconds; more than three decades are three decades, so that a ledger holds any sum."""
+    return round(min(seconds, LONGEST_SECONDS) * 1_000_000)
 
 
 def flight_over_at_us(run: RunRow, action: ActionRow, skew_us: int) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from amends.core.errors import AmendsError, CorruptLedger
 from amends.core.events import LEDGER_FORMAT, decode
+from amends.core.reading import json_of
 from amends.ports.journal import (
     GENESIS_HASH,
     Head,
@@ -155,7 +155,7 @@ def _row_problems(row: StoredRow) -> Iterator[str]:
     if row.version < 1:
         yield f"{where} has version {row.version}"
     try:
-        body = json.loads(row.body)
+        body = json_of(row.body)
     except ValueError as error:
         yield f"{where} is no JSON: {error}"
         return

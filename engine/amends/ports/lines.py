@@ -23,7 +23,7 @@ def from_line(line: str) -> StoredEvent:
         columns = json.loads(line)
         seq, prev_hash, link = columns.pop("seq"), columns.pop("prev_hash"), columns.pop("hash")
         return StoredEvent(seq, EventRecord(**columns), prev_hash, link)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidInput(
             f"`{line[:60]}` is no event: {error}", hint="use what `amends ledger export` wrote"
         ) from error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from copy import deepcopy
@@ -18,6 +19,7 @@ from amends.core.canonical import canonical_bytes, normalise_map
 from amends.core.errors import AmendsError, InvalidInput
 from amends.core.events import OutcomeRecorded
 from amends.core.evidence import Observation
+from amends.core.reading import LONGEST_SECONDS
 from amends.core.redaction import MASK, redact_text
 from amends.core.rows import ActionRow
 from amends.core.status import ActionKind
@@ -153,10 +155,17 @@ def classified(
             code=error.code,
             detail=describe(error, secrets),
             again=error.again,
-            retry_after_seconds=error.retry_after_seconds,
+            retry_after_seconds=_wait(error.retry_after_seconds),
         )
     except BaseException as error:  # noqa: BLE001 - unknown until proven otherwise, whatever it is called
         return outcomes.lost(at_us=at_us(), code=code_of(error), detail=describe(error, secrets))
+
+
+def _wait(seconds: object) -> float | None:
+    """What an adapter says of a wait, if it is a number of seconds; whatever else it says loses no outcome."""
+    if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        return None
+    return min(float(seconds), LONGEST_SECONDS)
 
 
 async def _awaited(receipt: Awaitable[Receipt]) -> Receipt:

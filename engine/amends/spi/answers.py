@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from amends.core.canonical import Json
+from amends.core.reading import json_of
 from amends.core.redaction import hide
 from amends.spi.capability import Refused
 
@@ -31,6 +31,8 @@ _AGAIN = frozenset({408, 423, 425, 429})
 _SECRET_NAME = re.compile(r"auth|token|secret|cookie|password|signature|api[-_]?key", re.IGNORECASE)
 _HIDDEN = "***"
 _SHORTEST_SECRET = 4
+_LONGEST_WAIT_SECONDS = 7 * 86_400.0
+_LONGEST_WAIT_DIGITS = 12
 _READ_BYTES = 64 * 1024
 
 
@@ -112,8 +114,10 @@ class HttpAnswer:
         return 200 <= self.status < 300  # noqa: PLR2004 - the class of success
 
     def value(self) -> Json:
-        """The JSON body; None if there is none. Raises `ValueError` if it is not JSON."""
-        return cast("Json", json.loads(self.content)) if self.content.strip() else None
+        """The JSON body; None if there is none. Raises `ValueError` if it is not JSON, nests too deeply or names a key
+        twice: what two readers would read differently proves nothing.
+        """
+        return json_of(self.content) if self.content.strip() else None
 
     def document(self) -> dict[str, Json]:
         """The JSON body if it is an object, else an empty one. Never raises: for error bodies."""
@@ -129,15 +133,18 @@ class HttpAnswer:
         return " ".join(text.split())[:limit]
 
     def retry_after_seconds(self) -> float | None:
-        """`Retry-After` in seconds; a date counts from the answer's own `Date`. None if absent or unreadable."""
+        """`Retry-After` in seconds, at most a week; a date counts from the answer's own `Date`. None if absent or
+        unreadable.
+        """
         text = self.headers.get("retry-after", "").strip()
-        if text.isdigit():
-            return float(text)
+        if re.fullmatch(r"[0-9]+", text):
+            return min(float(text[:_LONGEST_WAIT_DIGITS]), _LONGEST_WAIT_SECONDS)
         try:
             until = parsedate_to_datetime(text)
-            return max(0.0, (until - parsedate_to_datetime(self.headers.get("date", ""))).total_seconds())
-        except (ValueError, TypeError):
+            waits = (until - parsedate_to_datetime(self.headers.get("date", ""))).total_seconds()
+        except (ValueError, TypeError, OverflowError):
             return None
+        return min(max(0.0, waits), _LONGEST_WAIT_SECONDS)
 
 
 def judge(answer: HttpAnswer, own_statuses: Collection[int] = frozenset({409})) -> HttpAnswer:

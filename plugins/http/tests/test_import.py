@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from amends.core.registration import refusals
@@ -216,6 +217,41 @@ def test_bad_input_is_named_with_a_remedy(tmp_path, monkeypatch, document, argum
     assert says in said.exception.message
     assert said.exception.hint
     assert not Path("one.toml").exists()
+
+
+def test_yaml_makes_the_same_drafts(spec, tmp_path):
+    """Its statuses are numbers beside the word `default`, and its dates are no strings: neither is so in JSON."""
+    document: Any = json.loads(json.dumps(SPEC))
+    hold = document["paths"]["/v1/slots"]["post"]
+    hold["responses"]["default"] = {"description": "else"}
+    document["components"]["schemas"]["Slot"]["properties"]["day"] = {"type": "string", "enum": ["2026-01-01"]}
+    spec.write_text(json.dumps(document))
+    (tmp_path / "slots.yaml").write_text(
+        yaml.safe_dump(document, sort_keys=False).replace("'201'", "201").replace("'2026-01-01'", "2026-01-01")
+    )
+    assert yaml.safe_load((tmp_path / "slots.yaml").read_text()) != document
+    for name in ("json", "yaml"):
+        said = run(tmp_path / f"slots.{name}", "--out", tmp_path / name)
+        assert said.exception is None
+    made = {name: [path.read_text() for path in sorted((tmp_path / name).glob("*.toml"))] for name in ("json", "yaml")}
+    assert made["json"] == [text.replace("slots.yaml", "slots.json") for text in made["yaml"]]
+    assert made["json"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("openapi: 3.0.0\npaths: &a [*a]\n", "values"),
+        ("openapi: 3.0.0\n? [a, b]\n: c\n", "not YAML"),
+        ("openapi: [", "not YAML"),
+    ],
+)
+def test_yaml_that_is_no_document_is_named(tmp_path, text, says):
+    """A value within itself, a list as a key, half a line."""
+    (tmp_path / "spec.yaml").write_text(text)
+    said = run(tmp_path / "spec.yaml")
+    assert isinstance(said.exception, ConfigError)
+    assert says in said.exception.message
 
 
 def test_a_document_that_is_not_json_is_named(tmp_path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from amends.backends.cedar.findings import PolicyFinding, error, refuse
 from amends.backends.cedar.text import normalise
 from amends.core.errors import ConfigError
+from amends.core.reading import toml_of
 
 MANIFEST = "bundle.toml"
 WINDOWS = "windows.toml"
@@ -86,15 +86,15 @@ def read(folder: Path) -> Bundle:
 def manifest(text: str, file: str) -> Manifest:
     """A parsed `bundle.toml`. Raises `ConfigError` naming file and key."""
     try:
-        return Manifest.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"`{file}` is not TOML: {problem}", hint="correct the file", file=file) from None
+        return Manifest.model_validate(toml_of(text))
     except ValidationError as problem:
         first = problem.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(
             f"`{file}`, key `{key}`: {first['msg']}", hint='a label looks like "1.0.0" or "1.1.0-dev"', file=file
         ) from None
+    except ValueError as problem:
+        raise ConfigError(f"`{file}` is not TOML: {problem}", hint="correct the file", file=file) from None
 
 
 def check_label(bundle: Bundle, known_labels: Mapping[str, str]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import cast
@@ -18,6 +17,7 @@ from amends.backends.cedar.bundle import MANIFEST, SCHEMA
 from amends.backends.cedar.compile import Snapshot
 from amends.backends.cedar.tree import Policy
 from amends.core.canonical import Json, JsonMap
+from amends.core.reading import toml_of
 
 TEXT_ANNOTATIONS = frozenset({"id", "reason", "owner"})  # words for people; the id names the meaning
 SCHEMA_PART, WINDOWS_PART = "schema", "windows"
@@ -61,7 +61,7 @@ def _schema(sources: Mapping[str, str]) -> str:
 def _calendar(sources: Mapping[str, str]) -> str:
     """Every TOML file but the manifest, whose label says nothing; what it switches off is missing from the policies."""
     files: JsonMap = {
-        file: _plain(tomllib.loads(text))
+        file: _plain(toml_of(text))
         for file, text in sorted(sources.items())
         if file.endswith(".toml") and not file.endswith(MANIFEST)
     }

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import cast
 
 from amends.backends.cedar import windows
 from amends.backends.cedar.compile import Snapshot
@@ -23,6 +22,7 @@ from amends.core.canonical import Json, JsonMap
 from amends.core.contract import InputType
 from amends.core.errors import InvalidInput, UnknownName
 from amends.core.evidence import as_map
+from amends.core.reading import json_of
 
 _EMPTY: Mapping[InputType, Json] = {"String": "", "Long": 0, "Bool": False, "Set<String>": []}
 RESERVED = frozenset({"__extn", "__entity", "__expr"})
@@ -36,12 +36,11 @@ def from_text(text: str) -> JsonMap:
     "overrides": …}` as in a policy test. Raises `InvalidInput`.
     """
     try:
-        given = json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as problem:
+        request = json_of(text)
+    except ValueError as problem:
         raise InvalidInput(f"the request is not JSON: {problem}", hint="see `amends policy eval --help`") from None
-    if not isinstance(given, dict):
+    if not isinstance(request, dict):
         raise InvalidInput("the request is no JSON object", hint="see `amends policy eval --help`")
-    request = cast("JsonMap", given)
     if "fixture" in request:
         fixtures = standard_fixtures()
         name = str(request["fixture"])
@@ -139,20 +138,10 @@ def stock(asked: Question) -> JsonMap:
     return {**uids, "context": dict(asked.context), "entities": entities}
 
 
-def _once(pairs: list[tuple[str, Json]]) -> JsonMap:
-    """A JSON object in which no key stands twice: the last one would silently count."""
-    found: JsonMap = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"the key `{name}` stands twice in one object")
-        found[name] = value
-    return found
-
-
 def _value(text: str) -> Json:
     try:
-        return cast("Json", json.loads(text, object_pairs_hook=_once))
-    except (ValueError, RecursionError):
+        return json_of(text)
+    except ValueError:
         return text
 
 

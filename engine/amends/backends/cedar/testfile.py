@@ -28,6 +28,7 @@ from amends.backends.cedar.question import Question, RequestRejected, from_recor
 from amends.backends.cedar.schema import PHASES
 from amends.core.canonical import Json, JsonMap
 from amends.core.evidence import Verdict, as_map
+from amends.core.reading import json_of
 
 _UID = re.compile(r'((?:[A-Za-z_][A-Za-z0-9_]*::)*[A-Za-z_][A-Za-z0-9_]*)::"((?:[^"\\]|\\.)*)"')
 
@@ -84,7 +85,7 @@ class PolicyTestFile(_Strict):
 
 def parse(text: str) -> PolicyTestFile:
     """The content of a test file. Raises `ValidationError`, or `ValueError` for what is not JSON."""
-    if isinstance(json.loads(text), list):
+    if isinstance(json_of(text), list):
         return PolicyTestFile(tests=TypeAdapter(list[PolicyTest]).validate_json(text))
     return PolicyTestFile.model_validate_json(text)
 

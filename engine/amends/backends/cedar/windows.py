@@ -6,7 +6,6 @@ policies read them; they are recorded with the decision, so a replay needs no ca
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, Self, TypeAlias
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from amends.core.errors import ConfigError
+from amends.core.reading import toml_of
 
 Day: TypeAlias = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -164,15 +164,15 @@ def _day(value: date | str) -> date:
 def parse(text: str, file: str) -> tuple[Opening, ...]:
     """The windows and calendars of one `windows.toml`. Raises `ConfigError` naming file and key."""
     try:
-        found = _File.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"`{file}` is not TOML: {problem}", hint="correct the file", file=file) from None
+        found = _File.model_validate(toml_of(text))
     except ValidationError as problem:
         first = problem.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(
             f"`{file}`, key `{key}`: {first['msg']}", hint="see policies/windows.toml", file=file
         ) from None
+    except ValueError as problem:
+        raise ConfigError(f"`{file}` is not TOML: {problem}", hint="correct the file", file=file) from None
     return (*found.window, *found.calendar)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import cast
-
 import click
 
 from amends.core.canonical import JsonMap
 from amends.core.errors import InvalidInput
+from amends.core.reading import json_of
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import output_option, whole_engine
 from amends.surfaces.cli.output import moment
@@ -59,9 +57,9 @@ def drill(session: Session, capability: str, arguments: str, agent: str, by: str
 
 def _object(text: str) -> JsonMap:
     try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
+        value = json_of(text)
+    except ValueError as error:
         raise InvalidInput(f"--args is not JSON: {error}", hint="""write it as '{"name": "value"}'""") from None
     if not isinstance(value, dict):
         raise InvalidInput("--args is not a JSON object", hint="""write it as '{"name": "value"}'""")
-    return cast("JsonMap", value)
+    return value

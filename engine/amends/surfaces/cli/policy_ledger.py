@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from amends.core.errors import InvalidInput, UnknownName
+from amends.core.events import decode
 from amends.core.evidence import Decision
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def known_bundles(engine: Engine) -> list[KnownBundle]:
     table = engine.sql("SELECT ts_us, payload FROM events WHERE kind = 'bundle_recorded' ORDER BY seq")
     found: list[KnownBundle] = []
     for at_us, payload in table.rows:
-        body = cast("dict[str, object]", json.loads(str(payload)))
+        body = _body(payload)
         texts = cast("dict[str, str]", body["sources"])
         found.append(KnownBundle(str(body["policy_version"]), str(body["effective_digest"]), cast("int", at_us), texts))
     return found
@@ -135,7 +135,13 @@ def since_us(text: str, now_us: int) -> int:
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
+def _body(payload: object) -> dict[str, object]:
+    """The body of an event that the ledger holds as text. Raises `CorruptLedger` for what is none."""
+    body = decode(str(payload), "of the ledger")
+    return body.model_dump(mode="json")
+
+
 def _recorded(at_us: object, run_id: object, action_id: object, payload: object) -> RecordedDecision:
-    body = cast("dict[str, object]", json.loads(str(payload)))
+    body = _body(payload)
     decision = Decision.model_validate(body["decision"])
     return RecordedDecision(decision, str(body["phase"]), str(run_id), str(action_id), cast("int", at_us))

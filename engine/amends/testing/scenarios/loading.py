@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from amends.core.errors import ConfigError, UnknownName
+from amends.core.reading import toml_of
 from amends.testing.scenarios.model import Scenario
 from amends.testing.scenarios.script_model import VERBS
 
 FILE_NAME = "scenario.toml"
 _EDITS = ("before", "after", "replace")
+
+_Tables: TypeAlias = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,24 @@ class Listed:
     title: str
     variants: dict[str, str]
     folder: Path
+
+
+class _Edited(BaseModel):
+    """What is merged and edited before the whole is looked at."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    script: _Tables = Field(default_factory=list[dict[str, Any]])
+    before: dict[str, _Tables] = Field(default_factory=dict)
+    after: dict[str, _Tables] = Field(default_factory=dict)
+    replace: dict[str, _Tables] = Field(default_factory=dict)
+
+
+class _File(_Edited):
+    """A scenario file before its variant is chosen and what it extends is read."""
+
+    extends: str = ""
+    variants: dict[str, _Edited] = Field(default_factory=dict)
 
 
 def list_scenarios(root: Path) -> list[Listed]:
@@ -52,6 +72,7 @@ def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scena
 
     Raises `UnknownName` for a variant it lacks, else one `ConfigError` with every wrong key.
     """
+    _shaped(data, path)
     data, below = _extended(data, path)
     variants: dict[str, dict[str, Any]] = data.get("variants", {})
     if variant not in variants and (variant or variants):
@@ -72,6 +93,14 @@ def parse_scenario(data: dict[str, Any], path: Path, variant: str = "") -> Scena
         raise explained(error, path, f" (variant `{variant}`)" if variant else "") from error
 
 
+def _shaped(data: dict[str, Any], path: Path) -> None:
+    """Raises `ConfigError` for what can be neither merged nor edited, before the whole is looked at."""
+    try:
+        _File.model_validate(data)
+    except ValidationError as error:
+        raise explained(error, path) from error
+
+
 def _extended(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path | None]:
     """A scenario with all that the one it `extends` says beneath it, and that one's folder. Raises `ConfigError`."""
     name = data.get("extends", "")
@@ -82,6 +111,7 @@ def _extended(data: dict[str, Any], path: Path) -> tuple[dict[str, Any], Path | 
         raise ConfigError(
             f"`{path}`: `extends` names `{name}`, which is not there", hint="name a scenario beside this one"
         )
+    _shaped(read_toml(other), other)
     changes = {key: value for key, value in data.items() if key not in {"extends", *_EDITS}}
     edits = {key: data[key] for key in _EDITS if key in data}
     merged = merge({**read_toml(other), "id": path.parent.name}, changes)
@@ -104,11 +134,9 @@ def _merged(old: Any, value: Any) -> Any:
     return value
 
 
-def _edited(
-    script: list[dict[str, Any]], edits: dict[str, dict[str, list[dict[str, Any]]]], path: Path, variant: str
-) -> list[dict[str, Any]]:
+def _edited(script: _Tables, edits: dict[str, dict[str, _Tables]], path: Path, variant: str) -> _Tables:
     """The script with entries put before, after or in place of named steps."""
-    names = {entry.get("as", "") for entry in script} - {""}
+    names = {str(entry.get("as", "")) for entry in script} - {""}
     for kind, changes in edits.items():
         for step in changes:
             if step not in names:
@@ -116,9 +144,9 @@ def _edited(
                     f"`{path}`: `variants.{variant}.{kind}.{step}`: no step is called `{step}`",
                     hint=f"the steps are {', '.join(sorted(names))}",
                 )
-    made: list[dict[str, Any]] = []
+    made: _Tables = []
     for entry in script:
-        step = entry.get("as", "")
+        step = str(entry.get("as", ""))
         made += edits.get("before", {}).get(step, [])
         made += edits.get("replace", {}).get(step, [entry])
         made += edits.get("after", {}).get(step, [])
@@ -128,12 +156,13 @@ def _edited(
 def read_toml(path: Path) -> dict[str, Any]:
     """The parsed file. Raises `ConfigError` for one that is no TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return toml_of(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise ConfigError(f"`{path}` is not valid TOML: {error}", hint="fix the line it names") from error
 
 
 def _listed(folder: Path, data: dict[str, Any]) -> Listed:
+    _shaped(data, folder / FILE_NAME)
     variants = {name: str(change.get("title", name)) for name, change in data.get("variants", {}).items()}
     return Listed(folder.name, str(data.get("title", "")), variants, folder)
 

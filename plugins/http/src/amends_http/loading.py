@@ -56,8 +56,6 @@ def read_declaration(path: Path) -> Declaration:
     """What one file declares, unchecked beyond its types. Raises `ConfigError` naming file, key and remedy."""
     try:
         return Declaration.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"contract file `{path.name}` is not TOML: {error}", hint="correct the file") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
@@ -67,6 +65,8 @@ def read_declaration(path: Path) -> Declaration:
             file=path.name,
             key=key,
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"contract file `{path.name}` is not TOML: {error}", hint="correct the file") from None
 
 
 def _refuse_draft(path: Path, declaration: Declaration) -> None:

@@ -26,7 +26,7 @@ AnyOf: TypeAlias = Annotated[tuple[States, ...], BeforeValidator(_as_alternative
 class Rule(BaseModel):
     """Base of all rules: immutable, no unknown fields."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ArgumentRule(Rule):

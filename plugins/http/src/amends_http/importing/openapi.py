@@ -14,6 +14,7 @@ Doc: TypeAlias = Mapping[str, Any]
 
 MUTATING = ("post", "put", "patch", "delete")
 _DEEPEST_REFERENCE = 32
+_MOST_VALUES = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def _parsed(text: str, path: Path) -> object:
     if path.suffix.lower() not in {".yaml", ".yml"}:
         try:
             return cast("object", json.loads(text))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"`{path}` is not JSON: {error}", hint="a YAML document is named `.yaml`") from None
     try:
         import yaml  # type: ignore[import-untyped,unused-ignore] # noqa: PLC0415 - only YAML documents need it
@@ -166,9 +167,27 @@ def _parsed(text: str, path: Path) -> object:
             f"`{path}` is YAML, and PyYAML is not installed", hint="install `pyyaml`, or convert the document to JSON"
         ) from None
     try:
-        return cast("object", yaml.safe_load(text))
-    except yaml.YAMLError as error:
+        root: object = yaml.safe_load(text)
+        if _is_beyond(_MOST_VALUES, root):
+            raise ValueError(f"it has more than {_MOST_VALUES:,} values, aliases written out")
+        return cast("object", json.loads(json.dumps(root, default=str)))  # YAML has dates, and keys that are numbers
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         raise ConfigError(f"`{path}` is not YAML: {error}", hint="correct the OpenAPI document") from None
+
+
+def _is_beyond(most: int, root: object) -> bool:
+    """True for a document that is larger than this as soon as somebody writes it out, as a bomb of aliases is."""
+    left, seen = [root], 0
+    while left:
+        value = left.pop()
+        seen += 1
+        if isinstance(value, dict):
+            left += cast("dict[object, object]", value).values()
+        elif isinstance(value, list):
+            left += cast("list[object]", value)
+        if seen + len(left) > most:
+            return True
+    return False
 
 
 def _words(said: Doc) -> str:

@@ -14,12 +14,12 @@ MODEL ?= whole
 KILLS ?= 1000
 FREEZES ?= 200
 MODULES ?= status schedule settling order identity canonical redaction
-SECONDS ?= 3600
+SECONDS ?=
 SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-real coverage mutation sim model crash chaos lint format docs wheel wheel-check lock clean
+.PHONY: help setup demo test test-real coverage mutation fuzz sim model crash chaos lint format docs wheel wheel-check lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,11 +60,19 @@ coverage: setup ## run the core's own tests; fails unless they take every branch
 	@$(BIN)/python -m coverage report --show-missing --skip-covered --fail-under 100
 
 mutation: .mutation/.locked ## change the core in small ways that its tests must notice; MODULES="order" SECONDS=600 narrow it
-	@PYTHONPATH=tests .mutation/venv/bin/python -m mutation --seconds $(SECONDS) $(MODULES)
+	@PYTHONPATH=tests .mutation/venv/bin/python -m mutation $(if $(SECONDS),--seconds $(SECONDS)) $(MODULES)
 
 .mutation/.locked: $(LOCKS)/mutation.lock
 	@$(PYTHON) -m venv .mutation/venv
 	@.mutation/venv/bin/python -m pip --disable-pip-version-check -qq install --require-hashes --no-deps -r $<
+	@touch $@
+
+fuzz: .fuzz/.locked ## give every reader of others' text what a fuzzer makes up, SECONDS each; ARGS="policy" narrows it (Linux)
+	@PYTHONPATH=tests:engine:plugins/http/src .fuzz/venv/bin/python -m fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+
+.fuzz/.locked: $(LOCKS)/fuzz.lock
+	@$(PYTHON) -m venv .fuzz/venv
+	@.fuzz/venv/bin/python -m pip --disable-pip-version-check -qq install --require-hashes --no-deps -r $<
 	@touch $@
 
 sim: setup ## play SEEDS simulated worlds (default 200) and hold the engine's rules against each; ARGS="--seed N" replays one
@@ -83,7 +91,7 @@ lint: setup ## style, format, types (mypy, pyright), import layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	MYPYPATH=tests $(BIN)/mypy --package systems --package mutation
+	MYPYPATH=tests $(BIN)/mypy --package systems --package mutation --package fuzz
 	$(BIN)/pyright --warnings
 	$(BIN)/lint-imports --no-logo
 
@@ -109,7 +117,7 @@ wheel-check: wheel ## install the built wheels in an empty environment, without 
 
 lock: ## pin and hash the dependencies and the tests' systems again; UPGRADE=1 takes newer versions
 	@test -x .uv/bin/uv || { $(PYTHON) -m venv .uv && .uv/bin/python -m pip --disable-pip-version-check -qq install "uv>=0.13,<0.14"; }
-	@cd $(LOCKS) && for name in runtime dev mutation; do \
+	@cd $(LOCKS) && for name in runtime dev mutation fuzz; do \
 	  ../../.uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	    --no-emit-index-url --no-emit-find-links $(if $(UPGRADE),--upgrade) \
 	    $$(test $$name = runtime || echo --constraint runtime.lock) $$name.in --output-file $$name.lock || exit 1; \
@@ -117,4 +125,4 @@ lock: ## pin and hash the dependencies and the tests' systems again; UPGRADE=1 t
 	@PYTHONPATH=tests .uv/bin/python -m systems lock $(if $(UPGRADE),--upgrade)
 
 clean: ## remove the environments, the tests' systems, caches and builds
-	rm -rf $(VENV) .uv .mutation .systems dist build .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .uv .mutation .fuzz .systems dist build .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

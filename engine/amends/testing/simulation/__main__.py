@@ -15,12 +15,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
 
-from amends.testing.simulation.exploring import ENDINGS, Budget, Explored, explored
+from amends.testing.simulation.exploring import ENDINGS, Budget, Explored, errands, explored
 from amends.testing.simulation.world import Verdict, simulate
 
 _TOLD = 20
@@ -63,25 +64,33 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _model(console: Console, budgets: Sequence[Budget]) -> int:
     """Explore every budget with every ending of the agent; a line for each, and the sum."""
-    errands = [(budget, ending) for budget in budgets for ending in ENDINGS]
-    found: list[Explored] = []
+    shares = [errand for budget in budgets for ending in ENDINGS for errand in errands(budget, ending)]
+    found: dict[tuple[Budget, str], Explored] = {}
     with multiprocessing.get_context("spawn").Pool() as pool, _bar(console) as bar:
-        for (budget, ending), seen in zip(
-            errands, bar.track(pool.imap(explored, errands), total=len(errands)), strict=True
-        ):
-            found.append(seen)
+        answers = bar.track(pool.imap(explored, shares), total=len(shares))
+        for kind, group in groupby(zip(shares, answers, strict=True), lambda pair: (pair[0].budget, pair[0].ending)):
+            seen = found[kind] = _sum(part for _, part in group)
             sys.stdout.write(
-                f"the agent's run ends with `{ending}`, {budget}: {seen.worlds} worlds, {len(seen.states)} states, "
+                f"the agent's run ends with `{kind[1]}`, {kind[0]}: {seen.worlds} worlds, {len(seen.states)} states, "
                 f"{len(seen.broken)} with violations\n"
             )
             for way, broken in list(seen.broken.items())[:_TOLD]:
                 sys.stdout.write(f"  {way}: {'; '.join(broken)}\n")
-    states = set[tuple[object, ...]]().union(*(seen.states for seen in found))
-    bad = sum(len(seen.broken) for seen in found)
+            sys.stdout.flush()
+    whole = _sum(found.values())
     sys.stdout.write(
-        f"{sum(seen.worlds for seen in found)} worlds, {len(states)} states at commit {_commit()}: {bad} violations\n"
+        f"{whole.worlds} worlds, {len(whole.states)} states at commit {_commit()}: {len(whole.broken)} violations\n"
     )
-    return 1 if bad else 0
+    return 1 if whole.broken else 0
+
+
+def _sum(parts: Iterable[Explored]) -> Explored:
+    whole = Explored()
+    for part in parts:
+        whole.worlds += part.worlds
+        whole.states |= part.states
+        whole.broken |= part.broken
+    return whole
 
 
 def _bar(console: Console) -> Progress:

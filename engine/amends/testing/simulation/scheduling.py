@@ -54,6 +54,7 @@ class Process:
     scheduler: Scheduler
     mortal: bool = True
     dead: bool = False
+    left: object = None  # the footprint of all at its last point
 
     def at(self, point: str) -> None:
         """A point at which an accident may happen, and another thread go on. Raises `Killed` here and at every later
@@ -94,6 +95,9 @@ class Scheduler:
         self.history: list[str] = []
         self.on_death: Callable[[Process], None] = lambda _: None
         self.on_turn: Callable[[], object] = lambda: None
+        self.footprint: Callable[[], object] | None = (
+            None  # where it is the same as at a process's last point, no kill is tried
+        )
         self._back = threading.Semaphore(0)
         self._running: Thread | None = None
 
@@ -158,7 +162,7 @@ class Scheduler:
     def accident(self, process: Process, point: str) -> None:
         """What may befall a process at a point."""
         hazards = self.hazards
-        kill = hazards.kill if hazards.kills_left and process.mortal else 0.0
+        kill = hazards.kill if hazards.kills_left and process.mortal and self._is_new(process) else 0.0
         freeze = hazards.freeze if hazards.freezes_left and process.mortal else 0.0
         if not kill and not freeze:
             return
@@ -175,6 +179,12 @@ class Scheduler:
                 self._freeze(process, point, self.choices.pick("frozen for", hazards.freeze_seconds))
             case _:
                 pass
+
+    def _is_new(self, process: Process) -> bool:
+        if self.footprint is None:
+            return True
+        before, process.left = process.left, self.footprint()
+        return before != process.left
 
     def _freeze(self, process: Process, point: str, seconds: float) -> None:
         self.history.append(f"{process.name} frozen at {point} for {seconds:g} s")

@@ -133,6 +133,19 @@ class SimSystem:
         """Nothing is on its way any more."""
         return not self._landing
 
+    @property
+    def footprint(self) -> object:
+        """Another one after anything that was sent, that landed or was seen."""
+        gone = sum(thing.gone_us is not None for thing in self.things)
+        return (
+            len(self.sends),
+            len(self.things),
+            gone,
+            len(self._landing),
+            len(self._replies),
+            sum(self._seen_us.values()),
+        )
+
     # --- being called -------------------------------------------------------------------------------------
 
     def as_seen(self, marker: str, at_us: int) -> int:

@@ -91,6 +91,11 @@ class Approvals:
 
         return self.book.record(run_id, decide, epoch=epoch)
 
+    def outdated(self, state: RunState, action: ActionRow, content_digest: str) -> bool:
+        """True if a yes was used for a send that came to nothing, and the content is another one by now (rule 27)."""
+        approval = state.approvals.get(action.approval_id)
+        return approval is not None and approval.status == "consumed" and content_digest != action.content_digest
+
     def void(self, run_id: str, action_id: str, epoch: int) -> RunState:
         """What was approved has changed: the yes counts no more, and people are asked about what it is now."""
 

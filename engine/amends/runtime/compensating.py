@@ -58,7 +58,7 @@ class Compensator:
         elif rung.undo == "correct":
             self._let_stand(session, action_id, rung)
         else:
-            self.undoing.undo(session, state, action, rung, undo, observation)
+            self.undoing.undo(session, state, action, rung, undo, look)
         self.kit.progress.reached("after_undo", session.run_id, action_id)
 
     # --- before -------------------------------------------------------------------------------------------

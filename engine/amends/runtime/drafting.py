@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import dataclass, fields
 
 from amends.core import events as e
 from amends.core.canonical import Json, canonical_bytes, normalise_map
@@ -19,6 +20,18 @@ from amends.runtime.asking import Subject
 from amends.runtime.kit import Kit
 from amends.runtime.resolving import Request, Resolved
 from amends.spi.capability import Prepared, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Prepared):
+    """What `prepare` read before a call, and when it was asked."""
+
+    asked_us: int | None = None  # ledger time; None: nothing was read now
+
+
+def reading(prepared: Prepared, asked_us: int) -> Reading:
+    """What an adapter answered, with its time."""
+    return Reading(**{field.name: getattr(prepared, field.name) for field in fields(Prepared)}, asked_us=asked_us)
 
 
 def planned(
@@ -48,21 +61,24 @@ def planned(
     )
 
 
-def deadline_us(decision: Decision, contract: Contract) -> int:
-    """Until when a call may be sent and its answer counts: from when policy was asked, for who stands still before the
-    intent may wake up under other policies.
+def deadline_us(decision: Decision, contract: Contract, read_us: int | None) -> int:
+    """Until when a call may be sent and its answer counts: its time limit from when policy was asked, and twice that
+    from when the system was read. Who stands still before the intent may wake up under other policies, and where
+    somebody else has changed what the call is about.
     """
-    return decision.asked_us + microseconds(contract.limits.timeout_seconds)
+    limit = microseconds(contract.limits.timeout_seconds)
+    allowed = decision.asked_us + limit
+    return allowed if read_us is None else min(allowed, read_us + 2 * limit)
 
 
 def first_intent(
-    run: RunRow, resolved: Resolved, prepared: Prepared, generation: int, decision: Decision
+    run: RunRow, resolved: Resolved, prepared: Reading, generation: int, decision: Decision
 ) -> e.IntentRecorded:
     """The intent of a call that was never sent."""
     return e.IntentRecorded(
         attempt=1,
         idempotency_key=idempotency_key(run.run_id, ActionKind.DO, resolved.slot, generation),
-        deadline_us=deadline_us(decision, resolved.contract),
+        deadline_us=deadline_us(decision, resolved.contract, prepared.asked_us),
         before_image=normalise_map(prepared.before),
         allocated=normalise_map(prepared.allocated),
         content_digest=prepared.content_digest,
@@ -70,15 +86,15 @@ def first_intent(
 
 
 def next_intent(
-    action: ActionRow, prepared: Prepared | None, decision: Decision, approval_id: str = ""
+    action: ActionRow, prepared: Reading | None, decision: Decision, approval_id: str = ""
 ) -> e.IntentRecorded:
     """The intent of a registered action: released from the outbox or a gate, or sent again under the same key."""
-    read = prepared or Prepared(action.before_image, action.allocated, content_digest=action.content_digest)
+    read = prepared or Reading(action.before_image, action.allocated, content_digest=action.content_digest)
     return e.IntentRecorded(
         attempt=action.attempt + 1,
         idempotency_key=action.idempotency_key
         or idempotency_key(action.run_id, action.kind, action.slot, action.generation),
-        deadline_us=deadline_us(decision, action.contract),
+        deadline_us=deadline_us(decision, action.contract, read.asked_us),
         before_image=normalise_map(read.before),
         allocated=normalise_map(read.allocated),
         content_digest=read.content_digest,

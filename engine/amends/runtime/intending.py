@@ -11,19 +11,19 @@ from typing import TypeAlias
 from amends.core import events as e
 from amends.core.contract import Phase
 from amends.core.evidence import Decision
-from amends.core.rows import ActionRow, ApprovalRow, RunState
+from amends.core.rows import ActionRow, ApprovalRow, RunRow, RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime import drafting
 from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy, subject_of
 from amends.runtime.book import Book, Draft
+from amends.runtime.drafting import Reading
 from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
 from amends.runtime.preparing import Preparing
 from amends.runtime.results import CallResult, result_of
 from amends.runtime.sending import pause_keys
 from amends.runtime.sessions import Session
-from amends.spi.capability import Prepared
 
 OPEN = frozenset({RunStatus.OPEN})
 _S = ActionStatus
@@ -50,19 +50,27 @@ class Intending:
     approvals: Approvals
 
     def again(self, session: Session, state: RunState, action: ActionRow, wanted: Callable[[], bool]) -> Begun:
-        """The same generation and key, after a proof that nothing landed (rule 5)."""
-        decision, phase = self._may_send(state, action, None)
+        """The same generation and key, after a proof that nothing landed (rule 5); people are asked again if what they
+        approved has changed since.
+        """
+        read = self._read(state.run, action)
+        if isinstance(read, str):
+            return result_of(action, repeated=True, reason=read)
+        if self.approvals.outdated(state, action, read.content_digest):
+            state = self.approvals.void(session.run_id, action.action_id, session.epoch)
+            return self.ask_first(session, state, state.actions[action.action_id], read)
+        decision, phase = self._may_send(state, action, read)
         if decision.allowed:
-            return self._intend(session, action, decision, phase, None, wanted)
+            return self._intend(session, action, decision, phase, read, wanted)
         drafts = [Draft(e.DecisionRecorded(phase=phase, decision=decision), action.action_id)]
         state = self.book.record(session.run_id, lambda _: drafts, epoch=session.epoch, allowed=OPEN)
         return result_of(
             state.actions[action.action_id], repeated=True, reason="; ".join(decision.reasons) or decision.code
         )
 
-    def ask_first(self, session: Session, state: RunState, action: ActionRow, prepared: Prepared | None) -> CallResult:
+    def ask_first(self, session: Session, state: RunState, action: ActionRow, prepared: Reading | None) -> CallResult:
         """A gate, or a forward call for which policy wants a person's yes: they are asked about what is there now."""
-        read = prepared or self._read(action)
+        read = prepared or self._read(state.run, action)
         if isinstance(read, str):
             return result_of(action, repeated=True, reason=read)
         decision, phase = self._may_send(state, action, read)
@@ -101,7 +109,7 @@ class Intending:
         approval: ApprovalRow,
         wanted: Callable[[], bool],
     ) -> Begun:
-        read = self._read(action)
+        read = self._read(state.run, action)
         if isinstance(read, str):
             return result_of(action, repeated=True, reason=read)
         decision, phase = self._may_send(state, action, read)
@@ -114,17 +122,16 @@ class Intending:
         state = self.approvals.policy_changed(session.run_id, action.action_id, decision, phase, session.epoch)
         return result_of(state.actions[action.action_id])
 
-    def _read(self, action: ActionRow) -> Prepared | str:
+    def _read(self, run: RunRow, action: ActionRow) -> Reading | str:
         try:
-            return self.preparing.again(action)
+            return self.preparing.again(run, action)
         except Exception as error:  # noqa: BLE001 - rule 2: nothing was sent; it may be tried again
             return f"what it is about cannot be read: {describe(error, self.kit.secrets)}"
 
-    def _may_send(self, state: RunState, action: ActionRow, read: Prepared | None) -> tuple[Decision, Phase]:
+    def _may_send(self, state: RunState, action: ActionRow, read: Reading) -> tuple[Decision, Phase]:
         """Policy at the moment of sending, with the approval and what was read just now as evidence (rule 30)."""
         approval = state.approvals.get(action.approval_id)
-        if read is not None:
-            action = action.model_copy(update={"subject_digest": read.subject_digest or action.subject_digest})
+        action = action.model_copy(update={"subject_digest": read.subject_digest or action.subject_digest})
         if action.contract.release is not None:
             return self.policy.release(state, action, approval), "release"
         return self.policy.forward(state.run, subject_of(action), approval), "forward"
@@ -135,7 +142,7 @@ class Intending:
         action: ActionRow,
         decision: Decision,
         phase: Phase,
-        prepared: Prepared | None,
+        prepared: Reading,
         wanted: Callable[[], bool],
     ) -> Begun:
         """Write the intent, unless somebody else has moved the action since it was looked at."""

@@ -14,7 +14,7 @@ from amends.core import outcomes
 from amends.core.errors import Conflict, InvalidInput
 from amends.core.evidence import Decision
 from amends.core.identity import claim_of
-from amends.core.rows import ActionRow, ClaimRow, RunState
+from amends.core.rows import ActionRow, ClaimRow, RunRow, RunState
 from amends.core.schedule import flight_over_at_us, next_probe_us
 from amends.core.status import ActionStatus, RunStatus
 from amends.ports.journal import RowKey
@@ -22,6 +22,7 @@ from amends.runtime import drafting
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
+from amends.runtime.drafting import Reading
 from amends.runtime.escalations import Escalations
 from amends.runtime.flights import CALL_SPARE_SECONDS, describe
 from amends.runtime.intending import OPEN, Begun, Intending, ToSend
@@ -33,7 +34,7 @@ from amends.runtime.resolving import Prior, Request, Resolved, prior, proposed_i
 from amends.runtime.results import result_of
 from amends.runtime.sending import Sending, pause_keys
 from amends.runtime.sessions import Session
-from amends.spi.capability import Prepared, Refused
+from amends.spi.capability import Refused
 
 _S = ActionStatus
 _NOT_MADE = frozenset({_S.DENIED, _S.WITHDRAWN, _S.FAILED, _S.COMPENSATED})
@@ -152,14 +153,14 @@ class Invoker:
         held = self._held_elsewhere(fresh, state)
         if held is not None:
             return held
-        prepared, drafts = Prepared(), list[Draft]()
+        prepared, drafts = Reading(), list[Draft]()
         if self.preparing.reads(fresh.resolved.offer):
             read = self.policy.probe(state.run, drafting.subject(fresh.resolved, prepared))
             drafts.append(Draft(e.DecisionRecorded(phase="probe", decision=read), fresh.action_id))
             if not read.allowed:
                 return self._denied(fresh, drafts, read)
-            seen = self._prepared(fresh)
-            if not isinstance(seen, Prepared):
+            seen = self._prepared(fresh, state.run)
+            if not isinstance(seen, Reading):
                 return self._failed_before(fresh, *seen)
             prepared = seen
         decision = self.policy.forward(state.run, drafting.subject(fresh.resolved, prepared))
@@ -168,11 +169,11 @@ class Invoker:
             return self._denied(fresh, drafts, decision)
         return self._register(fresh, prepared, drafts, decision)
 
-    def _prepared(self, fresh: _Fresh) -> Prepared | tuple[str, str]:
+    def _prepared(self, fresh: _Fresh, run: RunRow) -> Reading | tuple[str, str]:
         """What `prepare` read, or code and words of its failure: it sends nothing, so that is `failed` (rule 2)."""
         resolved = fresh.resolved
         try:
-            return self.preparing.read(resolved.offer, fresh.session.run_id, fresh.action_id, resolved.args)
+            return self.preparing.read(resolved.offer, run, fresh.action_id, resolved.args)
         except Refused as error:
             return "prepare_refused", describe(error, self.kit.secrets)
         except Exception as error:  # noqa: BLE001 - same
@@ -203,7 +204,7 @@ class Invoker:
             holder_status=held.status.value,
         )
 
-    def _register(self, fresh: _Fresh, prepared: Prepared, drafts: list[Draft], decision: Decision) -> Begun:
+    def _register(self, fresh: _Fresh, prepared: Reading, drafts: list[Draft], decision: Decision) -> Begun:
         """Registration, decision and what follows from it, in one commit (rule 1)."""
         session = fresh.session
         self.kit.progress.reached("before_intent", session.run_id, fresh.action_id)
@@ -235,7 +236,7 @@ class Invoker:
         return self.intending.ask_first(session, state, action, prepared)
 
     def _follows(
-        self, fresh: _Fresh, state: RunState, prepared: Prepared, decision: Decision, generation: int
+        self, fresh: _Fresh, state: RunState, prepared: Reading, decision: Decision, generation: int
     ) -> list[e.Body]:
         """After an allow: into the outbox, or the intent itself. Nothing where people are asked first."""
         release = fresh.resolved.contract.release
@@ -280,7 +281,7 @@ class Invoker:
             earlier = prior(state, fresh.resolved)
             if earlier.blocks or earlier.resend:
                 return []
-            planned = drafting.planned(state, fresh.resolved, fresh.request, Prepared(), earlier.generation)
+            planned = drafting.planned(state, fresh.resolved, fresh.request, Reading(), earlier.generation)
             unclaimed = planned.model_copy(update={"claim": ""})
             return [Draft(unclaimed, fresh.action_id), *drafts]
 

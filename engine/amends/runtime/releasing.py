@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from amends.core import events as e
-from amends.core.contract import Phase
 from amends.core.errors import InternalError
 from amends.core.evidence import Decision
 from amends.core.release import all_actions_succeeded, is_release
@@ -17,13 +16,13 @@ from amends.runtime import drafting
 from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
+from amends.runtime.drafting import Reading
 from amends.runtime.escalations import Escalations
 from amends.runtime.flights import describe, shortened
 from amends.runtime.kit import Kit
 from amends.runtime.preparing import Preparing
 from amends.runtime.sending import Sending, pause_keys
 from amends.runtime.sessions import Session
-from amends.spi.capability import Prepared
 from amends.spi.hookspecs import CheckAnswer
 
 BUILT_IN_CHECK = "all_actions_succeeded"
@@ -121,7 +120,7 @@ class Outbox:
     def _ask(self, session: Session, action_id: str) -> None:
         state = self.book.state(session.run_id)
         action = state.actions[action_id]
-        prepared = self._read_again(session, action)
+        prepared = self._read_again(session, state.run, action)
         if prepared is None:
             return
         decision = self.policy.release(state, action, None)
@@ -129,7 +128,7 @@ class Outbox:
             decision = decision.model_copy(update={"verdict": "needs_approval", "tier": max(decision.tier, 1)})
         self._not_allowed(session, action_id, decision, prepared)
 
-    def _not_allowed(self, session: Session, action_id: str, decision: Decision, prepared: Prepared) -> None:
+    def _not_allowed(self, session: Session, action_id: str, decision: Decision, prepared: Reading) -> None:
         if decision.verdict == "needs_approval":
             self.approvals.ask_or_deny(
                 session.run_id,
@@ -155,7 +154,7 @@ class Outbox:
     def _release(self, session: Session, action_id: str) -> None:
         state = self.book.state(session.run_id)
         action = state.actions[action_id]
-        prepared = self._read_again(session, action)
+        prepared = self._read_again(session, state.run, action)
         if prepared is None:
             return
         if self._voided(session, state, action, prepared):
@@ -170,7 +169,7 @@ class Outbox:
             return
         self._send(session, action, decision, prepared)
 
-    def _read_again(self, session: Session, action: ActionRow) -> Prepared | None:
+    def _read_again(self, session: Session, run: RunRow, action: ActionRow) -> Reading | None:
         """`prepare` runs again: what is sent, and what people approve, may have changed since (rule 27). `None`: it
         cannot be read any more, and a person looks.
         """
@@ -181,25 +180,27 @@ class Outbox:
             )
             return None
         try:
-            return self.preparing.again(action)
+            return self.preparing.again(run, action)
         except Exception as error:  # noqa: BLE001 - nothing was sent; a person looks
             detail = f"what it is about can no longer be read: {describe(error, self.kit.secrets)}"
             self.escalations.park(session.run_id, action.action_id, ParkedCause.DIVERGED, detail, session.epoch)
             return None
 
-    def _voided(self, session: Session, state: RunState, action: ActionRow, prepared: Prepared) -> bool:
+    def _voided(self, session: Session, state: RunState, action: ActionRow, prepared: Reading) -> bool:
         """A changed content digest voids an approval: people are asked again about what it is now."""
         approval = state.approvals.get(action.approval_id)
-        if approval is None or approval.status != "approved":
-            return False
         now = action.model_copy(update={"content_digest": prepared.content_digest})
-        phase: Phase = "release"
-        if approval.digest == self.policy.binding(state, now, phase):
+        unlike = (
+            approval is not None
+            and approval.status == "approved"
+            and (approval.digest != self.policy.binding(state, now, "release"))
+        )
+        if not unlike and not self.approvals.outdated(state, action, prepared.content_digest):
             return False
         self.approvals.void(session.run_id, action.action_id, session.epoch)
         return True
 
-    def _send(self, session: Session, action: ActionRow, decision: Decision, prepared: Prepared) -> None:
+    def _send(self, session: Session, action: ActionRow, decision: Decision, prepared: Reading) -> None:
         self.kit.progress.reached("before_release", session.run_id, action.action_id)
         action_id = action.action_id
 

@@ -48,9 +48,11 @@ class Undoing:
         action: ActionRow,
         rung: Alternative,
         undo: ActionRow | None,
-        observation: Observation,
+        look: Look,
     ) -> None:
-        """Authorize, intend, send and verify one undo; `undo` is the one recorded already, if there is one."""
+        """Authorize, intend, send and verify one undo of what a look has just seen; `undo` is the one recorded already,
+        if there is one.
+        """
         approval = state.approvals.get(undo.approval_id) if undo else None
         if undo and approval and approval.status == "approved" and not self._still_that(state, undo, approval):
             self.approvals.void(session.run_id, undo.action_id, session.epoch)
@@ -60,8 +62,8 @@ class Undoing:
         if not decision.allowed:
             self._not_allowed(session, action, rung, undo_id, decision, approval)
             return
-        self._intend(session, action.action_id, rung, undo_id, decision, approval)
-        self._send(session, action.action_id, undo_id, rung, observation)
+        self._intend(session, action.action_id, rung, undo_id, decision, approval, look)
+        self._send(session, action.action_id, undo_id, rung, look.observation)
 
     def _still_that(self, state: RunState, undo: ActionRow, approval: ApprovalRow) -> bool:
         """True if a yes is about this very undo as it is now (rule 30)."""
@@ -109,6 +111,7 @@ class Undoing:
         undo_id: str,
         decision: Decision,
         approval: ApprovalRow | None,
+        look: Look,
     ) -> None:
         def decide(state: RunState) -> list[Draft]:
             forward = state.actions[action_id]
@@ -119,7 +122,7 @@ class Undoing:
             intent = e.IntentRecorded(
                 attempt=undo.attempt + 1,
                 idempotency_key=undo_drafts.key(forward, undo),
-                deadline_us=drafting.deadline_us(decision, forward.contract),
+                deadline_us=drafting.deadline_us(decision, forward.contract, look.began_us),
                 before_image=forward.after_image,
                 approval_id=approval.approval_id if approval and approval.status == "approved" else "",
             )

@@ -3,7 +3,7 @@
 import pytest
 
 from amends.core.contract import Release
-from amends.core.status import ActionStatus
+from amends.core.status import ActionStatus, Outcome
 from amends.testing.fakes import DENY, needs_approval
 from amends.testing.worlds import gate, keyed, prepared, setting
 
@@ -227,3 +227,26 @@ def test_many_callers_at_one_gate_make_one_call(build):
     assert world.system.count() == 1
     assert len(world.system.sent("shop.buy", "do")) == 1
     run.detach()
+
+
+@pytest.mark.parametrize(("now", "asked_again"), [("v1", False), ("v2", True)])
+def test_a_call_that_is_sent_again_reads_again(build, now, asked_again):
+    """Rules 5 and 30: its undo restores what stood before the send that counts, and a yes is about what it was for."""
+    world = build(setting())
+    world.authorizer.rules = {"flags.set": needs_approval(1)}
+    world.system.values["f"] = "v1"
+    run, engine = world.run(), world.engines[0]
+    args = {"name": "f", "value": "on"}
+    run.call("flags.set", args)
+    engine.approve(engine.approvals()[0].approval_id, by="noor")
+    world.system.tell("flags.set", "do", "not_sent")
+    assert run.call("flags.set", args).outcome is Outcome.FAILED
+    world.system.values["f"] = now
+    world.clock.advance(60)
+    assert run.call("flags.set", args).ok is not asked_again
+    for approval in engine.approvals():
+        engine.approve(approval.approval_id, by="noor")
+    assert run.call("flags.set", args).ok
+    assert world.system.values["f"] == "on"
+    run.fail("stop", wait_seconds=60)
+    assert world.system.values["f"] == now

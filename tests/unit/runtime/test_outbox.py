@@ -232,6 +232,24 @@ def test_a_changed_content_voids_an_approval(build):
     assert world.system.count("shop.publish") == 1
 
 
+def test_a_used_yes_is_asked_for_again_when_the_content_changed_before_the_second_send(build):
+    """Rules 5 and 27: the first send came to nothing, and by the second there is something else to send."""
+    world, _, engine = awaiting(build)
+    (asked,) = engine.approvals()
+    engine.approve(asked.approval_id, by="noor")
+    world.system.tell("shop.publish", "do", "nothing")
+    engine.recover(wait_seconds=5)
+    world.system.values["o-1"] = "v2"
+    (state,) = engine.recover(wait_seconds=60)
+    assert state.approvals[asked.approval_id].status == "voided"
+    assert world.system.count("shop.publish") == 0
+    (again,) = engine.approvals()
+    engine.approve(again.approval_id, by="noor")
+    (state,) = engine.recover(wait_seconds=5)
+    assert state.run.status.value == "committed"
+    assert world.system.count("shop.publish") == 1
+
+
 def test_no_timer_ever_approves(build):
     """Rule 30: an expired question goes to a person; nothing was sent."""
     world, _, engine = awaiting(build, release=Release(mode="on_approval", approval_ttl_seconds=60.0))

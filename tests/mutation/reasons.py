@@ -14,7 +14,7 @@ _FILE = Path(__file__).parent / "survivors.toml"
 
 @dataclass(frozen=True)
 class Reason:
-    """One entry: a module, a pattern that matches the whole changed line, and why it is equivalent."""
+    """One entry: a module, a pattern that matches a whole changed line or all of them, and why it is equivalent."""
 
     module: str
     mutant: str
@@ -22,7 +22,8 @@ class Reason:
 
     def explains(self, mutant: Mutant) -> bool:
         """True if this is one of the changes meant."""
-        return mutant.module == self.module and any(re.fullmatch(self.mutant, line) for line in mutant.written)
+        texts = (*mutant.written, "\n".join(mutant.written))
+        return mutant.module == self.module and any(re.fullmatch(self.mutant, text) for text in texts)
 
 
 def reasons() -> tuple[Reason, ...]:

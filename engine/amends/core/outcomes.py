@@ -101,7 +101,7 @@ def failed_before(*, at_us: int, code: str, detail: str) -> OutcomeRecorded:
     return OutcomeRecorded(
         outcome=Outcome.FAILED,
         evidence=Evidence(source="response", strength="proof", at_us=at_us, code=code, detail=detail),
-        error=FailureNote(code=code, message=detail, resendable=False),
+        error=FailureNote(code=code, message=detail),
     )
 
 

@@ -154,9 +154,9 @@ def provisional_until_us(action: ActionRow) -> int | None:
 def absence_of_success_final_us(action: ActionRow) -> int | None:
     """From when `absent` proves that a recorded success was revoked: what was made may be seen late. `None`: never."""
     probe = action.contract.probe
-    if probe is None or not probe.absence_can_be_final or probe.absent_final_after_seconds is None:
+    if probe is None or not probe.absence_can_be_final:
         return None
-    return (action.outcome_us or 0) + schedule.microseconds(probe.absent_final_after_seconds)
+    return (action.outcome_us or 0) + schedule.microseconds(probe.absent_final_after_seconds or 0.0)
 
 
 def _late_evidence(action: ActionRow, facts: Facts) -> Step | None:

@@ -210,6 +210,12 @@ def test_an_owner_proven_dead_before_the_send_proves_nothing_about_it():
     assert final(run.action("a"), deadline_us + SECOND) == deadline_us + FINAL_AFTER_S * SECOND
 
 
+def test_absence_that_is_final_at_once_is_final_at_the_deadline():
+    """A provider that settles nothing late: not a second more."""
+    action = unknown(contract(final=0.0)).action("a")
+    assert outcomes.absence_final_at_us(action, None) == action.deadline_us
+
+
 def test_absence_proves_nothing_if_it_was_asked_for_before_it_was_final():
     """Rule 4: however late the answer is recorded."""
     run = unknown().later(100)
@@ -297,11 +303,24 @@ def test_the_owner_folds_what_late_evidence_proves():
     assert (body.outcome, body.evidence.strength, body.reference) == (Outcome.FAILED, "proof", "")
 
 
+def test_a_failure_heard_of_late_keeps_no_reference():
+    """The provider named an operation when it took the call on; what failed is nothing to refer to."""
+    run = RunBuilder().planned("a", contract()).intent()
+    run.record(outcomes.accepted(at_us=1, operation="op-1", effect={}, reference="op-ref")).late(late(Outcome.FAILED))
+    assert run.action("a").reference == "op-ref"
+    assert outcomes.folded_late(run.action("a"), at_us=1).reference == ""
+
+
+CONTRADICTED = look(unknown().later(100).probed("absent"))
+
+
 @pytest.mark.parametrize(
     "run",
     [
         unknown(),
         unknown().late(outcomes.lost(at_us=1, code="timeout", detail="")),
+        unknown().late(CONTRADICTED),
+        unknown().late(late(Outcome.SUCCEEDED, evidence=CONTRADICTED.evidence.model_copy(update={"strength": "weak"}))),
         RunBuilder().planned("a").intent().late(late(Outcome.SUCCEEDED)),
         RunBuilder().planned("a").intent().refused().late(late(Outcome.SUCCEEDED)),
         RunBuilder().planned("a").intent().succeeded().late(late(Outcome.FAILED)),
@@ -313,6 +332,8 @@ def test_the_owner_folds_what_late_evidence_proves():
     ids=[
         "none",
         "weak",
+        "a doubt on authority",
+        "a weak success",
         "in flight",
         "proven failed",
         "succeeded",

@@ -13,6 +13,7 @@ from amends.core.contract import Keying, ProbeRule
 from amends.core.events import LateCheckDone
 from amends.core.order import dependents
 from amends.core.release import (
+    absence_of_success_final_us,
     all_actions_succeeded,
     is_release,
     newest_of_slots,
@@ -31,8 +32,9 @@ ON_APPROVAL = irreversible(mode="on_approval")
 TOLD = outcomes.answered(reversible(), at_us=1, reference="r", effect={}, output={}, after={}, parts=())
 
 
-def planned(run: RunBuilder, *, fresh=True, unusable=frozenset(), paused=False):
-    facts = Facts(run.now_us, SECOND, frozenset(run.state.actions) - unusable, frozenset(), paused=paused)
+def planned(run: RunBuilder, *, fresh=True, unusable=frozenset(), paused=False, check_due_us=None):
+    usable = frozenset(run.state.actions) - unusable
+    facts = Facts(run.now_us, SECOND, usable, frozenset(), paused=paused, check_due_us=check_due_us)
     return plan_release(run.state, facts, check_fresh=fresh)
 
 
@@ -108,9 +110,22 @@ def test_every_compensatable_action_must_have_succeeded_first(name):
 def test_a_doubt_nobody_can_look_into_goes_to_a_person():
     """Blind, or the adapter is missing."""
     run = base().planned("b", reversible(probe=None, keying=Keying(kind="blind"))).intent().lost()
-    assert steps(committing(item(run))) == [("escalate", "b", "no_proof_by_deadline")]
+    (step,) = planned(committing(item(run))).steps
+    assert (step.verb, step.action_id, step.reason) == ("escalate", "b", "no_proof_by_deadline")
+    assert step.facts == {"probes": 0}, "a person is told how often somebody looked"
     run = committing(item(base().planned("b").intent().lost()))
-    assert steps(run, unusable={"b"}) == [("escalate", "b", "adapter_unavailable")]
+    (step,) = planned(run, unusable={"b"}).steps
+    assert (step.verb, step.action_id, step.reason) == ("escalate", "b", "adapter_unavailable")
+    assert step.cause is ParkedCause.ADAPTER_UNAVAILABLE
+
+
+def test_a_driver_proven_dead_brings_the_look_that_can_be_final_forward():
+    """Nothing can land after its death plus the settle time: the last look need not wait for the deadline (rule 4)."""
+    alive = committing(base().planned("b").intent().lost().later(16).probed("absent"))
+    dead = committing(base().planned("b").intent().lost().claimed().later(9).probed("absent"))
+    sent_us = dead.action("b").attempt_us
+    assert planned(alive).due_us > alive.action("b").deadline_us
+    assert sent_us + 10 * SECOND < planned(dead).due_us < sent_us + 11 * SECOND
 
 
 @pytest.mark.parametrize("end", ["denied", "withdrawn"])
@@ -126,6 +141,58 @@ def test_a_slot_is_judged_by_its_last_generation():
     run = base().planned("b1", slot="b").intent().refused().planned("b2", slot="b", generation=2).intent().succeeded()
     assert [a.action_id for a in newest_of_slots(run.state)] == ["a", "b2"]
     assert steps(committing(item(run))) == [("release", "x", "run_succeeded")]
+
+
+def test_no_twin_stands_in_for_another():
+    """Each is an effect of its own, whatever slot it was registered in: none is forgotten at the release."""
+    run = base()
+    for name in ("t1", "t2"):
+        run.planned(name, kind=ActionKind.DUPLICATE, of="a", slot="a~later", depends_on=()).settled(Outcome.SUCCEEDED)
+    assert [a.action_id for a in newest_of_slots(run.state)] == ["a", "t1", "t2"]
+    assert steps(committing(item(run))) == [
+        ("compensate", "t1", "run_is_recovering"),
+        ("compensate", "t2", "run_is_recovering"),
+    ]
+
+
+SETTLED_BY_RECOVERY = {
+    "failed": lambda run: run.intent().refused(),
+    "denied": lambda run: run.denied(),
+    "withdrawn": lambda run: run.withdrawn(),
+    "compensated": lambda run: run.intent().succeeded().compensating().intent().lost().undone(),
+}
+
+
+@pytest.mark.parametrize("end", SETTLED_BY_RECOVERY)
+@pytest.mark.parametrize(
+    ("when", "trouble"),
+    [("before the checkpoint", True), ("after the checkpoint", False), ("after the run went on", True)],
+)
+def test_what_a_recovery_to_a_checkpoint_took_back_is_no_trouble_of_the_run(end, when, trouble):
+    """The run went on without it; what failed before the checkpoint, or since, still turns it back (rule 24)."""
+    run = base()
+
+    def ends():
+        SETTLED_BY_RECOVERY[end](run.planned("b", depends_on=()))
+
+    if when == "before the checkpoint":
+        ends()
+    run.checkpoint("half")
+    if when == "after the checkpoint":
+        ends()
+    run.moved(RunStatus.RECOVERING).targeted("half").moved(RunStatus.OPEN)
+    if when == "after the run went on":
+        ends()
+    expected = ("turn_back", "", "a_step_did_not_succeed") if trouble else ("release", "x", "run_succeeded")
+    assert steps(committing(item(run))) == [expected]
+    assert all_actions_succeeded(run.state) is not trouble
+
+
+def test_what_recovery_did_not_settle_is_still_trouble_after_a_checkpoint():
+    """A person who has not decided yet is not overruled because the run went on (rule 24)."""
+    run = base().checkpoint("half").planned("b", depends_on=()).intent().lost().parked()
+    run.moved(RunStatus.RECOVERING).targeted("half").moved(RunStatus.OPEN)
+    assert steps(committing(item(run))) == [("turn_back", "", "a_step_did_not_succeed")]
 
 
 # --- a success that the provider may revoke -----------------------------------------------------------------
@@ -185,6 +252,25 @@ def test_a_look_at_a_provisional_success_says_what_it_asks():
     assert planned(run).due_us == run.action().outcome_us + 10 * SECOND
 
 
+@pytest.mark.parametrize(
+    ("probe", "final_after_s"),
+    [
+        (ProbeRule(strength="id", absent_final_after_seconds=10.0), 10),
+        (ProbeRule(strength="id", absent_final_after_seconds=0.0), 0),
+        (ProbeRule(strength="search", absent_final_after_seconds=10.0), None),
+        (ProbeRule(strength="list", complete=False, absent_final_after_seconds=10.0), None),
+        (ProbeRule(strength="id"), None),
+        (None, None),
+    ],
+    ids=["by id", "by id, at once", "by search", "not every page", "never final", "nobody can look"],
+)
+def test_a_success_is_seen_revoked_only_by_a_look_that_can_prove_absence(probe, final_after_s):
+    """Authoritative, complete, and the provider's settle time after the success: else `absent` revokes nothing."""
+    action = RunBuilder().planned("a", reversible(probe=probe)).intent().succeeded().action("a")
+    expected = None if final_after_s is None else action.outcome_us + final_after_s * SECOND
+    assert absence_of_success_final_us(action) == expected
+
+
 # --- the success check ------------------------------------------------------------------------------------
 
 
@@ -216,6 +302,29 @@ def test_a_run_that_releases_nothing_must_have_succeeded_too():
 def test_without_a_check_nobody_is_asked():
     """A run that names no success condition releases on the success of its actions."""
     assert steps(committing(item(base())), fresh=False) == [("release", "x", "run_succeeded")]
+
+
+def test_a_check_that_did_not_pass_is_asked_again_at_its_moment():
+    """A waiting run comes back by itself; the runtime says when."""
+    run = committing(item(base("ci").checked("unknown")))
+    made = planned(run, check_due_us=run.now_us + 5 * SECOND)
+    assert [(step.verb, step.due_us) for step in made.steps] == [("wait", run.now_us + 5 * SECOND)]
+    assert (made.finish, made.due_us) == (None, run.now_us + 5 * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("succeeded", []),
+        ("refused", [("escalate", "x", "release_refused")]),
+        ("not_sent", [("check", "", "success_must_be_verified_at_release")]),
+    ],
+)
+def test_past_the_pivot_the_check_is_asked_again_only_for_what_may_still_be_sent(end, expected):
+    """A send to be repeated rests on it as the first did; what is out, or refused for good, rests on nothing more."""
+    run = committing(past_the_pivot("ci")).intent()
+    getattr(run, end)()
+    assert steps(run.later(9), fresh=False) == expected
 
 
 def test_past_the_pivot_a_failed_check_stops_and_never_turns_back():
@@ -314,6 +423,14 @@ APPROVALS = {
         lambda run: run.parked(ParkedCause.POLICY_CHANGED).accepted(),
         ("withdraw", "a_person_accepted_that_it_is_not_sent"),
     ),
+    "approved, parked and reopened": (
+        lambda run: run.asked().approved().parked(ParkedCause.POLICY_CHANGED).reopened(),
+        ("release", "run_succeeded"),
+    ),
+    "approved, parked and reopened too late": (
+        lambda run: run.asked().approved().parked(ParkedCause.POLICY_CHANGED).later(601).reopened(),
+        ("ask", "a_person_approves_this_item"),
+    ),
     "not sent": (
         lambda run: run.asked().approved().intent(approval_id="approval-1").not_sent(),
         ("wait", "send_again_later"),
@@ -344,6 +461,20 @@ def test_a_wait_for_people_ends_with_the_approval():
     assert planned(run).due_us == run.state.approvals["approval-1"].expires_us
 
 
+@pytest.mark.parametrize(
+    ("answered", "before", "after"),
+    [(False, "awaits_approval", "approval_expired"), (True, "approved", "the_approval_has_expired")],
+)
+def test_an_approval_ends_at_its_moment_and_not_after_it(answered, before, after):
+    """In force is what has not reached its expiry: at that very moment nobody may say yes or send on it (rule 30)."""
+    run = committing(item(base(), contract=ON_APPROVAL)).asked(ttl_seconds=10)
+    if answered:
+        run.approved()
+    assert planned(run.later(9)).steps[0].reason == before
+    assert run.now_us + SECOND == run.state.approvals["approval-1"].expires_us
+    assert planned(run.later(1)).steps[0].reason == after
+
+
 def test_roll_back_is_offered_only_before_the_pivot():
     """Past it a no withdraws the item and nothing else."""
     run = past_the_pivot()
@@ -368,8 +499,37 @@ def test_a_first_release_that_is_proven_failed_is_no_pivot():
     assert not run.state.pivot_passed
     assert steps(run) == [("turn_back", "x", "first_release_failed")]
     run = committing(past_the_pivot().intent().refused())
-    assert steps(run) == [("escalate", "x", "release_refused")]
+    (step,) = planned(run).steps
+    assert (step.verb, step.action_id, step.reason) == ("escalate", "x", "release_refused")
+    assert (step.cause, step.facts) == (ParkedCause.NOT_DELIVERED, {"code": "invalid"})
     assert planned(run.parked(ParkedCause.UNDO_FAILED)).finish is RunStatus.NEEDS_HUMAN
+
+
+def test_a_person_who_says_that_nothing_arrived_gives_no_code():
+    """What the provider said is told where the provider said something."""
+    run = committing(past_the_pivot().intent().lost().settled(Outcome.FAILED))
+    assert [(step.reason, step.facts) for step in planned(run).steps] == [("release_refused", {"code": ""})]
+
+
+def test_nothing_is_sent_beside_a_run_that_turns_back():
+    """The first item failed: its siblings stay in the outbox, or the run could not go back any more (rule 28)."""
+    run = committing(item(item(base()).intent().refused(), "y"))
+    assert steps(run) == [("turn_back", "x", "first_release_failed")]
+
+
+def test_what_rests_on_trouble_that_is_not_decided_waits_for_it():
+    """Refused and not yet a person's word: only what was given up takes its dependents with it, and a doubt that a
+    person accepted is given up by nobody."""
+    run = item(past_the_pivot(), "y", depends_on=("x",))
+    committing(run).on("x").intent().refused()
+    assert steps(run) == [
+        ("escalate", "x", "release_refused"),
+        ("wait", "y", "what_it_depends_on_is_not_through"),
+    ]
+    run = base().planned("doubt", depends_on=()).intent().lost().parked().accepted()
+    item(item(item(run, "first").intent().succeeded(), "x"), "y", depends_on=("x", "doubt"))
+    committing(run).on("x").intent().lost().parked()
+    assert steps(run) == [("wait", "y", "what_it_depends_on_is_not_through")]
 
 
 @pytest.mark.parametrize("outcome", ["running", "lost", "succeeded"])
@@ -426,7 +586,9 @@ def test_a_twin_is_undone_by_the_ordinary_path_before_anything_is_released():
 
 def test_a_twin_past_the_pivot_or_without_inverse_is_a_persons():
     """And the items that do not rest on it go on."""
-    assert steps(committing(twin(past_the_pivot()))) == [("escalate", "t", "the_provider_made_two")]
+    (step,) = planned(committing(twin(past_the_pivot()))).steps
+    assert (step.verb, step.action_id, step.reason) == ("escalate", "t", "the_provider_made_two")
+    assert step.cause is ParkedCause.UNREGISTERED
     run = item(base().planned("t", irreversible(), kind=ActionKind.DUPLICATE, of="a").settled(Outcome.SUCCEEDED))
     assert steps(committing(run)) == [("escalate", "t", "no_registered_compensation")]
     run.on("t").parked(ParkedCause.UNREGISTERED)
@@ -547,7 +709,7 @@ def test_every_committing_run_commits_turns_back_or_asks_a_person(data):
     for _ in range(200):
         made = planned(run, fresh=fresh)
         assert {step.verb for step in made.steps} <= VERBS
-        assert len([step for step in made.steps if step.verb == "release"]) <= 1
+        assert len([step for step in made.steps if step.verb in {"release", "turn_back"}]) <= 1
         for step in made.steps:
             if step.verb == "release":
                 check_release(run, step.action_id, fresh=fresh)

@@ -235,8 +235,8 @@ def _compensating(state: RunState, action: ActionRow, facts: Facts) -> Step:
 def _undo_unknown(state: RunState, action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
     due = schedule.next_probe_us(undo, state.run.dead_since_us)
     settle = schedule.settle_over_at_us(action, undo)
-    if due is None or due > settle > (undo.probed_us or 0):
-        due = settle if settle > (undo.probed_us or 0) else due
+    if undo.probed_us is None or settle > undo.probed_us:
+        due = min(settle, due or settle)
     if due is None:
         return _escalate(action, ParkedCause.UNDO_FAILED, "undo_cannot_be_verified", probes=undo.probes)
     if due > facts.now_us:
@@ -265,7 +265,7 @@ def _undo_failed(action: ActionRow, undo: ActionRow, facts: Facts) -> Step:
 def _approval(state: RunState, action: ActionRow, facts: Facts) -> Step | None:
     """What an unsent action waits for from people; `None`: it may be tried (policy is asked again at the send)."""
     approval = state.approvals.get(action.approval_id)
-    if approval is None or approval.status in {"approved", "consumed", "voided"}:
+    if approval is None or approval.status in {"approved", "voided"}:
         return None
     if approval.status == "pending" and facts.now_us < approval.expires_us:
         return Step("wait", action.action_id, "awaits_approval", due_us=approval.expires_us)

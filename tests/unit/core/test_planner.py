@@ -37,6 +37,17 @@ LADDER = reversible(
 )
 
 
+def with_rung(contract, **changes):
+    """The contract with its one rung changed."""
+    (rung,) = contract.compensation
+    return contract.model_copy(update={"compensation": (rung.model_copy(update=changes),)})
+
+
+def expiring(contract):
+    """The contract with an undo that may be used for five seconds."""
+    return with_rung(contract, expires_after_seconds=5.0)
+
+
 def planned(run: RunBuilder, *, unusable=frozenset()):
     usable = frozenset(run.state.actions) - unusable
     return plan(run.state, Facts(run.now_us, SECOND, usable, frozenset({"jira"})))
@@ -90,6 +101,36 @@ CASES = {
         lambda: one(HARMLESS).intent().lost().later(6).probed("inconclusive"),
         [("compensate", "a", "unknown_but_harmless")],
     ),
+    "unknown, harmless, nothing told about parts": (
+        lambda: (
+            one(HARMLESS.model_copy(update={"parts": ("row", "event")})).intent().lost().later(6).probed("inconclusive")
+        ),
+        [("compensate", "a", "unknown_but_harmless")],
+    ),
+    "unknown, harmless, some parts seen twice": (
+        lambda: (
+            one(HARMLESS.model_copy(update={"parts": ("row", "event")}))
+            .intent()
+            .lost()
+            .later(6)
+            .probed("many", parts=("row",))
+        ),
+        [("escalate", "a", "only_some_parts_exist")],
+    ),
+    "unknown, harmless, window over": (
+        lambda: one(expiring(HARMLESS)).intent().lost().later(6).probed("inconclusive"),
+        [("escalate", "a", "no_proof_by_deadline")],
+    ),
+    "unknown, the undo not harmless": (
+        lambda: one(with_rung(HARMLESS, harmless_when_absent=False)).intent().lost().later(6).probed("inconclusive"),
+        [("escalate", "a", "no_proof_by_deadline")],
+    ),
+    "unknown, the undo harmless but not meant": (
+        lambda: (
+            one(with_rung(HARMLESS, safe_when=(Outcome.SUCCEEDED,))).intent().lost().later(6).probed("inconclusive")
+        ),
+        [("escalate", "a", "no_proof_by_deadline")],
+    ),
     "unknown, accepted": (lambda: one().intent().lost().parked().accepted(), []),
     "failed by proof": (lambda: one().intent().refused(), []),
     "failed, residue possible": (lambda: one(PARTLY).intent().refused(), [("reconcile", "a", "may_have_residue")]),
@@ -127,6 +168,24 @@ CASES = {
         ),
         [("escalate", "a", "only_some_parts_exist")],
     ),
+    "failed, all parts left": (
+        lambda: (
+            one(PARTLY.model_copy(update={"parts": ("row", "event")}))
+            .intent()
+            .refused()
+            .later(1)
+            .probed("applied", "residue", parts=("row", "event"))
+        ),
+        [("compensate", "a", "a_failed_call_left_parts")],
+    ),
+    "failed, residue found twice": (
+        lambda: one(PARTLY).intent().refused().later(1).probed("many", "residue"),
+        [("compensate", "a", "a_failed_call_left_parts")],
+    ),
+    "failed by a person's word after a look that diverged": (
+        lambda: one(PARTLY).intent().lost().probed("diverged").later(1).settled(Outcome.FAILED),
+        [("reconcile", "a", "may_have_residue")],
+    ),
     "failed, nothing left": (lambda: one(PARTLY).intent().refused().later(1).probed("absent", "residue"), []),
     "failed, residue diverged": (
         lambda: one(PARTLY).intent().refused().later(1).probed("diverged", "residue"),
@@ -146,9 +205,17 @@ CASES = {
         lambda: one().intent().succeeded().probed("applied", "confirm"),
         [("compensate", "a", "run_is_recovering")],
     ),
+    "succeeded, counted twice after success": (
+        lambda: one().intent().succeeded().probed("many", "confirm"),
+        [("compensate", "a", "run_is_recovering")],
+    ),
     "succeeded, looked in vain": (
         lambda: one().intent().succeeded().probed("inconclusive", "before_undo"),
         [("wait", "a", "next_look")],
+    ),
+    "succeeded, looked in vain, again": (
+        lambda: one().intent().succeeded().probed("inconclusive", "before_undo").later(1),
+        [("compensate", "a", "run_is_recovering")],
     ),
     "succeeded, cannot be read": (
         lambda: (
@@ -244,6 +311,26 @@ def test_a_missing_adapter_is_a_persons_case(name):
     assert run.on("a").parked(step.cause).action("a").status is S.NEEDS_HUMAN
 
 
+def test_an_undo_without_its_adapter_is_a_persons_case():
+    """Unsent, in flight, failed or in doubt: what cannot be carried out or looked at is not waited for (rule 21)."""
+    for build, _ in UNDOS.values():
+        (step,) = planned(build(), unusable={"a"}).steps
+        assert (step.verb, step.action_id, step.cause) == ("escalate", "a", ParkedCause.ADAPTER_UNAVAILABLE)
+
+
+@pytest.mark.parametrize(("dead", "due_s"), [(False, 15), (True, 10.001)])
+def test_a_driver_proven_dead_brings_the_look_that_can_be_final_forward(dead, due_s):
+    """Nothing can land after its death plus the settle time: neither its call nor its undo (rule 4)."""
+    call = recovering(one().intent().lost())
+    undo = undoing().intent().lost()
+    for run, purpose in [(call, "reconcile"), (undo, "verify_undone")]:
+        lost_us = run.now_us
+        if dead:
+            run.claimed()
+        run.later(9).probed("inconclusive", purpose)
+        assert planned(run).due_us - lost_us == due_s * SECOND
+
+
 def test_a_wait_says_until_when_and_the_plan_when_to_come_back():
     """The earliest of all waits."""
     run = recovering(one().intent().lost().probed("inconclusive").planned("b").intent())
@@ -312,6 +399,7 @@ def test_what_a_residue_rests_on_escalates_and_the_rest_is_undone():
         ("compensate", "c", "run_is_recovering"),
         ("escalate", "a", "an_irreversible_effect_rests_on_it"),
     ]
+    assert planned(run).steps[1].facts == {"residue": ["paid"]}, "a person is told what rests on it"
     for contract, build in [(HARMLESS, CASES["unknown, harmless"][0]), (PARTLY, CASES["failed, residue found"][0])]:
         run = build().planned("paid", irreversible(mode="gate"), depends_on=("a",)).intent().succeeded()
         assert run.action("a").contract == contract
@@ -398,6 +486,15 @@ UNDOS = {
     "voided": (lambda: undoing().asked("undo").closed("voided"), ("compensate", "undo_ready")),
     "refused by a person": (lambda: undoing().asked("undo").closed("refused"), ("escalate", "undo_approval_refused")),
     "nobody answered": (lambda: undoing().asked("undo").later(601), ("escalate", "undo_approval_expired")),
+    "approval at its last moment": (lambda: undoing().asked("undo").later(600), ("escalate", "undo_approval_expired")),
+    "failed by a person's word": (
+        lambda: undoing().intent().lost().settled(Outcome.FAILED),
+        ("escalate", "undo_exhausted"),
+    ),
+    "settled, looked at that moment": (
+        lambda: undoing(SETTLING).intent().succeeded().later(3).probed("inconclusive", "verify_undone"),
+        ("wait", "undo_settling"),
+    ),
     "denied": (lambda: undoing().denied(), ("escalate", "undo_is_denied")),
     "missing": (
         lambda: recovering(one().intent().succeeded()).record(e.CompensationStarted(undo="gone", rung="cancel"), "a"),
@@ -530,6 +627,7 @@ def test_people_are_told_when_their_place_is_quiet():
     run.compensating().intent().lost().undone()
     (step,) = planned(run).steps
     assert (step.verb, step.reason, step.place, step.facts) == ("correct", "people_saw_it", PLACE, {"place": PLACE})
+    assert step.action_id == "", "nothing is registered yet"
 
 
 def test_an_empty_run_is_recovered():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,10 @@ SKEW_US = 1_000_000
 VERBS = {"wait", "reconcile", "compensate", "correct", "escalate", "skip"}
 BOUND = 300  # steps and waits a run of four actions may take
 SEEN = ("applied", "absent", "diverged", "inconclusive", "many")
+UNSENT = {S.PLANNED, S.QUEUED, S.AWAITING_APPROVAL}
+TELLING = {"applied", "many"}
+NEVER_FINAL = ProbeRule(strength="search", schedule_seconds=(0.0, 2.0), deadline_seconds=5.0)
+PARTS = ("row", "event")
 PARTLY = {"safe_when": (Outcome.SUCCEEDED, Outcome.FAILED)}
 HARMLESS = {"safe_when": (Outcome.SUCCEEDED, Outcome.UNKNOWN), "harmless_when_absent": True}
 
@@ -33,12 +38,25 @@ CONTRACTS: dict[str, Contract] = {
     "plain": reversible(),
     "seen by the team": visible(place="jira:{name}"),
     "seen in one place": visible(place="slack:C1/1"),
-    "never final": reversible(probe=ProbeRule(strength="search", schedule_seconds=(0.0, 2.0), deadline_seconds=5.0)),
-    "harmless": reversible(
-        probe=ProbeRule(strength="search", schedule_seconds=(0.0, 2.0), deadline_seconds=5.0),
-        compensation=(Alternative(name="cancel", **HARMLESS),),
+    "never final": reversible(probe=NEVER_FINAL),
+    "harmless": reversible(probe=NEVER_FINAL, compensation=(Alternative(name="cancel", **HARMLESS),)),
+    "harmless for a while": reversible(
+        probe=NEVER_FINAL, compensation=(Alternative(name="cancel", expires_after_seconds=8.0, **HARMLESS),)
+    ),
+    "harmless, not meant": reversible(
+        probe=NEVER_FINAL, compensation=(Alternative(name="cancel", harmless_when_absent=True),)
+    ),
+    "meant, not harmless": reversible(
+        probe=NEVER_FINAL, compensation=(Alternative(name="cancel", safe_when=HARMLESS["safe_when"]),)
     ),
     "partial residue": reversible(compensation=(Alternative(name="cancel", **PARTLY),)),
+    "parts": reversible(parts=PARTS, compensation=(Alternative(name="cancel", **PARTLY),)),
+    "parts, harmless": reversible(
+        parts=PARTS, probe=NEVER_FINAL, compensation=(Alternative(name="cancel", **HARMLESS),)
+    ),
+    "parts, taken back singly": reversible(
+        parts=PARTS, partial_inverse=True, compensation=(Alternative(name="cancel", **PARTLY),)
+    ),
     "ladder": reversible(
         compensation=(
             Alternative(name="void", retry=Retry(attempts=2, settle_seconds=3.0), expires_after_seconds=40.0),
@@ -51,7 +69,25 @@ CONTRACTS: dict[str, Contract] = {
     "gate": irreversible(mode="gate"),
     "no inverse": reversible(compensation=()),
 }
-ENDS = ("planned", "running", "succeeded", "lost", "not_sent", "refused", "queued", "parked")
+ENDS = ("planned", "running", "succeeded", "counted", "lost", "heard", "not_sent", "refused", "queued", "parked")
+CAUSES = {
+    "adapter_unavailable": ParkedCause.ADAPTER_UNAVAILABLE,
+    "an_irreversible_effect_rests_on_it": ParkedCause.UNREGISTERED,
+    "compensation_window_expired": ParkedCause.UNDO_FAILED,
+    "correction_undeliverable": ParkedCause.NOT_DELIVERED,
+    "no_proof_by_deadline": ParkedCause.UNKNOWN,
+    "no_registered_compensation": ParkedCause.UNREGISTERED,
+    "only_some_parts_exist": ParkedCause.UNREGISTERED,
+    "state_is_neither_before_nor_after": ParkedCause.DIVERGED,
+    "the_run_is_past_its_pivot": ParkedCause.UNREGISTERED,
+    "the_system_cannot_be_read": ParkedCause.UNKNOWN,
+    "approval_expired": ParkedCause.DENIED,
+    "approval_refused": ParkedCause.DENIED,
+    "undo_approval_expired": ParkedCause.DENIED,
+    "undo_approval_refused": ParkedCause.DENIED,
+    "undo_cannot_be_verified": ParkedCause.UNDO_FAILED,
+    "undo_exhausted": ParkedCause.UNDO_FAILED,
+}
 
 
 @dataclass
@@ -94,7 +130,7 @@ class World:
         run = self.run
         if contract.irreversible and contract.release.mode != "gate":
             run.queued()
-            if end not in {"succeeded", "lost", "running"} or self.draw("stay", "leave") == "stay":
+            if end not in {"succeeded", "lost", "heard", "running"} or self.draw("stay", "leave") == "stay":
                 return
         elif end == "queued":
             run.asked("forward")
@@ -105,8 +141,15 @@ class World:
         match end:
             case "succeeded":
                 run.succeeded()
+            case "counted":
+                run.succeeded().probed(self.draw(*SEEN), "confirm", parts=contract.parts)
             case "lost" | "queued":
                 run.lost()
+            case "heard":
+                told = outcomes.answered(
+                    contract, at_us=run.now_us, reference="ref", effect={}, output={}, after={}, parts=contract.parts
+                )
+                run.lost().late(told)
             case "not_sent":
                 run.not_sent()
             case "refused":
@@ -145,7 +188,10 @@ class World:
         elif step.purpose == "late_check":
             self.late_check(action)
         else:
-            self.run.probed(self.draw(*SEEN), step.purpose, parts=action.contract.parts)
+            self.run.probed(self.draw(*SEEN), step.purpose, parts=self.some_of(action.contract.parts))
+
+    def some_of(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(part for part in parts if self.draw("there", "there", "missing") == "there")
 
     def look(self, action: ActionRow, purpose: e.ProbePurpose, *choices: str) -> str:
         seen = self.draw(*(choices or SEEN))
@@ -190,19 +236,43 @@ class World:
         run = self.run
         undo = run.state.undo_of(action)
         resend = undo is not None and (
-            undo.status is S.PLANNED
+            undo.status in UNSENT
             or (undo.error is not None and undo.error.resendable and self.attempts_left(action, undo))
         )
         if resend and undo is not None:
-            run.on(undo.action_id).intent()
-            run.record(e.CompensationStarted(undo=undo.action_id, rung=undo.rung), action.action_id)
+            run.on(undo.action_id)
         else:
             rung = next_rung(action, {}, run.now_us)
             if rung is None or rung.undo == "escalate":
                 run.parked(ParkedCause.UNDO_FAILED)
                 return
-            run.compensating(rung.name).intent()
-        getattr(run, self.draw("lost", "not_sent", "refused", "lost"))()
+            run.compensating(rung.name)
+        undo = run.action()
+        if undo.status in UNSENT and not self.permitted("undo"):
+            return
+        run.intent(approval_id=self.used(undo.approval_id))
+        run.record(e.CompensationStarted(undo=undo.action_id, rung=undo.rung), action.action_id)
+        getattr(run, self.draw("succeeded", "lost", "not_sent", "refused", "lost"))()
+
+    def permitted(self, phase: Literal["undo", "correct"]) -> bool:
+        """Policy is asked at the send; it may want a person, who says yes, no, or nothing in time."""
+        run = self.run
+        if self.used(run.action().approval_id):
+            return True
+        answer = self.draw("allowed", "allowed", "allowed", "yes", "refused", "voided", "silent")
+        if answer == "allowed":
+            return True
+        run.asked(phase, ttl_seconds=7.0)
+        if answer == "yes":
+            run.approved()
+        elif answer != "silent":
+            run.closed(answer)
+        return False
+
+    def used(self, approval_id: str) -> str:
+        """The approval, if it is a yes."""
+        approval = self.run.state.approvals.get(approval_id)
+        return approval_id if approval is not None and approval.status in {"approved", "consumed"} else ""
 
     def attempts_left(self, action: ActionRow, undo: ActionRow) -> bool:
         return undo.attempt < action.contract.undo_alternative(undo.rung).retry.attempts
@@ -222,7 +292,10 @@ class World:
                 covers=note.covers,
                 label=note.says,
             )
-        run.intent()
+        note = run.action()
+        if note.status in UNSENT and not self.permitted("correct"):
+            return
+        run.intent(approval_id=self.used(note.approval_id))
         getattr(run, self.draw("succeeded", "lost", "not_sent", "refused"))()
 
 
@@ -231,25 +304,165 @@ class World:
 
 def check_plan(world: World, made: Plan) -> None:
     """What holds for every plan of every state."""
-    state, facts = world.run.state, world.facts()
+    state, now_us = world.run.state, world.run.now_us
     for step in made.steps:
         assert step.verb in VERBS, "recovery knows no forward verb"
         assert step.reason
         assert (step.due_us is None) or step.verb == "wait"
-        assert step.due_us is None or step.due_us > facts.now_us, "a wait ends in the future"
-        if step.verb == "compensate":
-            action = state.actions[step.action_id]
-            assert action.forward
-            assert not state.pivot_passed, "nothing past a pivot is undone"
-            assert not action.gated_residue, "an irreversible effect is never undone"
-            assert action.outcome is not Outcome.NONE
-            if action.status is not S.COMPENSATING:
-                assert in_scope(state, action), "what came before the checkpoint stays"
-                below = dependents(state, action.action_id)
-                assert all(settled(state, d) for d in below), "reverse topological order"
-                assert not any(d.gated_residue and not d.accepted_by for d in below), "residue rests on it"
+        assert step.due_us is None or step.due_us > now_us, "at its moment a wait is over"
+        if step.action_id:
+            check_step(world, step, state.actions[step.action_id])
+        else:
+            assert (step.verb, bool(step.place)) == ("correct", True)
+    assert made.due_us == min((s.due_us for s in made.steps if s.due_us is not None), default=None)
     assert made.finish is None or not made.work
     assert made.work or made.finish is not None or made.due_us is not None, "no dead end"
+    named = [step.action_id for step in made.steps if step.action_id]
+    assert len(named) == len(set(named)), "one step for one action"
+    for action in state.forward_actions():
+        open_ = not settled(state, action) and action.status is not S.NEEDS_HUMAN
+        if open_ and (action.ever_sent or in_scope(state, action)):
+            assert action.action_id in named, "nothing that is not settled is forgotten"
+        if outcomes.folded_late(action, at_us=now_us) is not None and action.status is not S.NEEDS_HUMAN:
+            told = [step for step in made.steps if step.action_id == action.action_id]
+            assert [step.reason for step in told] == ["late_evidence"], "what is known is heard first"
+
+
+def check_step(world: World, step: Step, action: ActionRow) -> None:
+    """What each verb rests on, told from what is recorded."""
+    state = world.run.state
+    look = action.observation
+    looked = action.probed_us is not None and action.probed_us >= (action.outcome_us or 0)
+    told = look is not None and look.seen in TELLING
+    match step.verb:
+        case "compensate" if action.status is S.COMPENSATING:
+            check_undo(world, action, state.undo_of(action))
+        case "compensate":
+            check_compensate(world, action)
+        case "skip":
+            assert action.status in UNSENT, "only what was never sent is skipped"
+        case "reconcile" if step.reason in {"call_lost", "undo_call_lost"}:
+            flying = state.undo_of(action) or action
+            over = flying.sent_epoch < state.run.epoch or world.run.now_us >= flying.deadline_us + SKEW_US
+            assert over, "a call in flight is left alone until its driver is gone or its time is over"
+        case "reconcile" if step.purpose == "residue":
+            assert not (looked and look is not None and look.seen != "inconclusive"), "a look that could tell counts"
+        case "wait" if step.due_us is None:
+            waits_for = {d.slot for d in dependents(state, action.action_id) if not settled(state, d)}
+            assert set(step.facts["on"]) == waits_for != set()
+        case "wait" if step.reason == "next_look":
+            assert not told, "what was seen is acted on"
+        case "correct":
+            note_may_go(world, action)
+        case "escalate":
+            assert step.cause is CAUSES[step.reason]
+            check_escalation(world, step, action)
+        case _:
+            pass
+
+
+def check_compensate(world: World, action: ActionRow) -> None:
+    """The conditions of a first undo (rules 17, 18, 20, 24 and 29)."""
+    state, now_us = world.run.state, world.run.now_us
+    assert action.forward
+    assert not state.pivot_passed, "nothing past a pivot is undone"
+    assert not action.gated_residue, "an irreversible effect is never undone"
+    assert action.outcome is not Outcome.NONE
+    assert in_scope(state, action), "what came before the checkpoint stays"
+    below = dependents(state, action.action_id)
+    assert all(settled(state, d) for d in below), "reverse topological order"
+    assert not any(d.gated_residue and not d.accepted_by for d in below), "residue rests on it"
+    alive = [r for r in action.contract.compensation if not expired(action, r, now_us)]
+    assert alive, "no undo after its window"
+    look = action.observation
+    if action.outcome is Outcome.UNKNOWN:
+        blind = [r for r in alive if r.harmless_when_absent and Outcome.UNKNOWN in r.safe_when]
+        assert blind, "what may not be there is undone only where that does no harm"
+    if action.outcome is Outcome.FAILED:
+        assert action.probed_us >= action.outcome_us
+        assert look.seen in TELLING, "residue is seen before it is taken back"
+    if action.outcome is not Outcome.SUCCEEDED and look.seen in TELLING and not action.contract.partial_inverse:
+        assert set(action.contract.parts) <= {*look.parts, *action.parts}, "some parts need an undo for parts"
+
+
+def check_undo(world: World, action: ActionRow, undo: ActionRow) -> None:
+    """The conditions of a further undo (rule 19)."""
+    now_us = world.run.now_us
+    assert undo.status in {*UNSENT, S.FAILED}, "no second undo while the first may still land"
+    if undo.status in UNSENT:
+        may_go(world, undo)
+        return
+    retry = action.contract.undo_alternative(undo.rung).retry
+    if undo.error.resendable and undo.attempt < retry.attempts:
+        backoff_seconds = retry.backoff_seconds * retry.backoff_factor ** (undo.attempt - 1)
+        assert now_us >= undo.outcome_us + schedule.microseconds(backoff_seconds)
+    else:
+        assert untried(action, now_us), "each alternative is tried once"
+
+
+def check_escalation(world: World, step: Step, action: ActionRow) -> None:
+    """A person is asked only for the reason that is given."""
+    state, now_us, look = world.run.state, world.run.now_us, action.observation
+    undo = state.undo_of(action)
+    match step.reason:
+        case "state_is_neither_before_nor_after":
+            assert look.seen == "diverged"
+            assert action.probed_us >= (action.outcome_us or 0)
+        case "the_system_cannot_be_read":
+            assert look.seen not in TELLING
+            assert action.probes >= len(action.contract.probe.schedule_seconds)
+        case "only_some_parts_exist":
+            assert look.seen in TELLING
+            assert set(action.contract.parts) - {*look.parts, *(action.parts if not look.parts else ())}
+        case "no_proof_by_deadline":
+            deadline_us = schedule.microseconds(action.contract.probe.deadline_seconds)
+            assert action.probed_us >= action.unknown_since_us + deadline_us, "looked until the end"
+            blind = [
+                r for r in action.contract.compensation if r.harmless_when_absent and not expired(action, r, now_us)
+            ]
+            assert not [r for r in blind if Outcome.UNKNOWN in r.safe_when] or not in_scope(state, action)
+        case "the_run_is_past_its_pivot":
+            assert state.pivot_passed
+        case "an_irreversible_effect_rests_on_it":
+            residue = [d.slot for d in dependents(state, action.action_id) if d.gated_residue and not d.accepted_by]
+            assert step.facts == {"residue": residue} != {"residue": []}
+        case "compensation_window_expired":
+            assert all(expired(action, rung, now_us) for rung in action.contract.compensation)
+        case "no_registered_compensation":
+            assert not action.contract.compensation
+        case "undo_exhausted":
+            assert not untried(action, now_us)
+            assert not undo.error.resendable or not world.attempts_left(action, undo)
+        case "undo_cannot_be_verified":
+            assert undo.probed_us >= schedule.settle_over_at_us(action, undo)
+        case _:
+            pass
+
+
+def may_go(world: World, unsent: ActionRow) -> None:
+    """Nobody who was asked has yet to answer, or said no (rule 30)."""
+    approval = world.run.state.approvals.get(unsent.approval_id)
+    assert approval is None or approval.status in {"approved", "voided"}
+
+
+def note_may_go(world: World, note: ActionRow) -> None:
+    """A correction is posted once: again only after a proof that it did not arrive."""
+    if note.status in UNSENT:
+        may_go(world, note)
+    else:
+        assert note.status is S.FAILED
+        assert note.error.resendable
+        assert world.run.now_us >= schedule.resend_us(note)
+
+
+def expired(action: ActionRow, rung: Alternative, now_us: int) -> bool:
+    after = rung.expires_after_seconds
+    return after is not None and now_us > (action.sent_us or action.created_us) + schedule.microseconds(after)
+
+
+def untried(action: ActionRow, now_us: int) -> list[str]:
+    alive = [rung for rung in action.contract.compensation if not expired(action, rung, now_us)]
+    return [rung.name for rung in alive if rung.name not in action.tried_rungs]
 
 
 def check_end(world: World, finish: RunStatus) -> None:
@@ -289,26 +502,30 @@ def test_every_run_settles_or_asks_a_person(data):
             world.take(data.draw(st.sampled_from(made.work)))
             assert world.run.state.run.head > before
         else:
-            world.run.later((made.due_us - world.run.now_us) / 1_000_000 + 0.001)
+            world.run.later((made.due_us - world.run.now_us) / 1_000_000)
     raise AssertionError(f"still going after {BOUND} steps: {made.steps}")
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(st.data())
 def test_without_adapters_nothing_is_sent_and_a_person_is_asked(data):
-    """Whoever is missing: no look, no undo; what is not settled escalates (rule 21)."""
+    """Whoever is missing, from the start or from some moment on: no look, no undo; what is open escalates (rule 21)."""
     world = World(data)
     world.live()
-    missing = frozenset(world.run.state.actions)
-    for _ in range(BOUND):
+    with_adapters = data.draw(st.integers(0, 12))
+    for n in range(BOUND):
+        missing = frozenset() if n < with_adapters else frozenset(world.run.state.actions)
         made = plan(world.run.state, world.facts(unusable=missing))
-        assert not [s for s in made.steps if s.verb == "compensate"]
+        assert not [s for s in made.steps if s.verb == "compensate" and s.action_id in missing]
         looks = [s for s in made.steps if s.verb == "reconcile" and s.action_id in missing]
-        assert {s.reason for s in looks} <= {"call_lost"}
+        assert {s.reason for s in looks} <= {"call_lost", "late_evidence"}
+        calls = {a.action_id for a in world.run.state.forward_actions()}
+        waits = [s for s in made.steps if s.verb == "wait" and s.action_id in missing & calls]
+        assert {s.reason for s in waits} <= {"call_in_flight", "dependents_first"}
         if made.finish is not None:
             return
         if made.work:
             world.take(made.work[0])
         else:
-            world.run.later((made.due_us - world.run.now_us) / 1_000_000 + 0.001)
+            world.run.later((made.due_us - world.run.now_us) / 1_000_000)
     raise AssertionError("still going")

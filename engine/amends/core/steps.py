@@ -11,14 +11,13 @@ from amends.core.status import ParkedCause, RunStatus
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a plan may rest on beyond the run: ledger time, clock skew allowed, which adapters accept the stored
-    contracts, and which correction schemes can be served.
+    """What a plan may rest on beyond the run: ledger time, clock skew allowed, and which adapters accept the stored
+    contracts.
     """
 
     now_us: int
     skew_us: int
     usable: frozenset[str]  # action ids whose adapter is present and accepts the contract as stored
-    schemes: frozenset[str]
     paused: bool = False  # a pause holds releases back (rule 15)
     check_due_us: int | None = None  # when a success check that has not passed is asked again
 

@@ -73,7 +73,6 @@ class Driver:
             now_us=max(self.kit.clock.now_us(), state.run.ledger_us),
             skew_us=self.kit.skew_us,
             usable=frozenset(a.action_id for a in state.actions.values() if self.kit.catalog.usable(a)),
-            schemes=self.kit.catalog.schemes,
             paused=self.outbox.paused(state.run),
             check_due_us=self.outbox.check_due_us(state.run),
         )

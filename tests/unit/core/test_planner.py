@@ -50,7 +50,7 @@ def expiring(contract):
 
 def planned(run: RunBuilder, *, unusable=frozenset()):
     usable = frozenset(run.state.actions) - unusable
-    return plan(run.state, Facts(run.now_us, SECOND, usable, frozenset({"jira"})))
+    return plan(run.state, Facts(run.now_us, SECOND, usable))
 
 
 def steps(run: RunBuilder, **facts):

@@ -103,7 +103,7 @@ class World:
 
     def facts(self, *, unusable: frozenset[str] = frozenset()) -> Facts:
         usable = frozenset(self.run.state.actions) - unusable
-        return Facts(self.run.now_us, SKEW_US, usable, frozenset({"jira", "slack"}))
+        return Facts(self.run.now_us, SKEW_US, usable)
 
     # --- a run that dies ----------------------------------------------------------------------------------
 

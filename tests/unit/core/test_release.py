@@ -34,7 +34,7 @@ TOLD = outcomes.answered(reversible(), at_us=1, reference="r", effect={}, output
 
 def planned(run: RunBuilder, *, fresh=True, unusable=frozenset(), paused=False, check_due_us=None):
     usable = frozenset(run.state.actions) - unusable
-    facts = Facts(run.now_us, SECOND, usable, frozenset(), paused=paused, check_due_us=check_due_us)
+    facts = Facts(run.now_us, SECOND, usable, paused=paused, check_due_us=check_due_us)
     return plan_release(run.state, facts, check_fresh=fresh)
 
 

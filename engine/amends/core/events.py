@@ -459,6 +459,27 @@ class RunQuarantined(Frozen):
     reason: str
 
 
+class QuarantineNotified(Frozen):
+    """A notifier tried to tell somebody of a quarantined run (rule 34)."""
+
+    kind: Literal["quarantine_notified"] = "quarantine_notified"
+    quarantined_run: str
+    owner: str
+    notifier: str
+    delivered: bool
+    detail: str = ""
+
+
+class RunQuarantineLifted(Frozen):
+    """A person lets a quarantined run be driven again: it reads back, as its events say."""
+
+    kind: Literal["run_quarantine_lifted"] = "run_quarantine_lifted"
+    quarantined_run: str
+    by: str
+    channel: str
+    comment: str = ""
+
+
 class DrillCertified(Frozen):
     """Do, verify, undo, verify passed on a sandbox (key: capability + contract + subject digest + engine major)."""
 
@@ -523,6 +544,8 @@ Body: TypeAlias = Annotated[
     | BundleActivated
     | BundleRejected
     | RunQuarantined
+    | QuarantineNotified
+    | RunQuarantineLifted
     | DrillCertified
     | ReportDelivered,
     Field(discriminator="kind"),

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from amends.core import events as e
 from amends.core import fold_people
+from amends.core.errors import IllegalTransition
 from amends.core.fold_actions import acted, action_of, corrupt, planned_row, still_open, with_action
 from amends.core.identity import run_claim
 from amends.core.rows import (
@@ -169,8 +170,13 @@ def _run(run: RunRow, event: e.Event) -> RunRow:
 # --- the system stream --------------------------------------------------------------------------------------
 
 
-def system_row(event: e.Event) -> PauseRow | BundleRow | PolicyRow | QuarantineRow | CertificateRow | None:
-    """The row an event of the system stream sets, if it sets one."""
+def system_row(
+    event: e.Event, quarantine: QuarantineRow | None = None
+) -> PauseRow | BundleRow | PolicyRow | QuarantineRow | CertificateRow | None:
+    """The row an event of the system stream sets, if it sets one. `quarantine`: what is known so far of the run that
+    the event is about (`quarantined_run`). Raises `CorruptLedger` for a fact about a quarantine that never was, and
+    `IllegalTransition` if it was lifted already.
+    """
     match event.body:
         case e.PauseSet(scope=scope, reason=reason, by=by):
             return PauseRow(scope=scope, active=True, reason=reason, by=by)
@@ -190,7 +196,9 @@ def system_row(event: e.Event) -> PauseRow | BundleRow | PolicyRow | QuarantineR
                 kept=kept,
             )
         case e.RunQuarantined(quarantined_run=run_id, reason=reason):
-            return QuarantineRow(run_id=run_id, reason=reason)
+            return QuarantineRow(run_id=run_id, reason=reason, since_us=event.ts_us)
+        case e.QuarantineNotified() | e.RunQuarantineLifted():
+            return _quarantine(quarantine, event, event.body)
         case e.DrillCertified() as body:
             return CertificateRow(
                 key=certificate_key(body.capability, body.contract_digest, body.subject_digest, body.engine_major),
@@ -202,6 +210,32 @@ def system_row(event: e.Event) -> PauseRow | BundleRow | PolicyRow | QuarantineR
             )
         case _:
             return None
+
+
+def quarantined_run(body: e.Body) -> str:
+    """The run whose quarantine a fact of the system stream is about; empty for any other."""
+    match body:
+        case e.RunQuarantined() | e.QuarantineNotified() | e.RunQuarantineLifted():
+            return body.quarantined_run
+        case _:
+            return ""
+
+
+def _quarantine(
+    known: QuarantineRow | None, event: e.Event, body: e.QuarantineNotified | e.RunQuarantineLifted
+) -> QuarantineRow:
+    if known is None:
+        raise corrupt(event, "is about a quarantine that was never set")
+    if isinstance(body, e.QuarantineNotified):
+        told = body.delivered and known.active
+        return known.model_copy(update={"status": "told"}) if told else known
+    if not known.active:
+        raise IllegalTransition(
+            f"`{known.by}` has lifted the quarantine of run `{known.run_id}` already",
+            hint="nothing holds it",
+            run_id=known.run_id,
+        )
+    return known.model_copy(update={"status": "lifted", "by": body.by, "comment": body.comment})
 
 
 def certificate_key(capability: str, contract_digest: str, subject_digest: str, engine_major: int) -> str:

@@ -301,10 +301,19 @@ class PolicyRow(Frozen):
 
 
 class QuarantineRow(Frozen):
-    """A run that nothing may drive."""
+    """A run that nothing may drive until a person lifts it, or a quarantine that was lifted."""
 
     run_id: str
     reason: str
+    status: Literal["open", "told", "lifted"] = "open"  # `told`: a notice has left
+    since_us: int = 0
+    by: str = ""
+    comment: str = ""
+
+    @property
+    def active(self) -> bool:
+        """True while nothing may drive the run."""
+        return self.status != "lifted"
 
 
 class CertificateRow(Frozen):

@@ -112,11 +112,7 @@ class Approvals:
         self, run_id: str, approval_id: str, *, by: str, channel: str, comment: str = "", digest: str = ""
     ) -> RunState:
         """One person's yes. Raises `Conflict` if the question is closed, `CallerError` if they may not answer it."""
-        person = self.kit.people.get(by)
-        if person is None:
-            raise UnknownName(
-                f"`{by}` is not a person of this project", hint="add `[people.<name>]` with roles and tier"
-            )
+        person = self.kit.person(by)
 
         def decide(state: RunState) -> list[Draft]:
             row = self._pending(state, approval_id)

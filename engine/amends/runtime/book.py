@@ -27,6 +27,8 @@ from amends.core.errors import (
 )
 from amends.core.redaction import hide, redact
 from amends.core.rows import (
+    QuarantineRow,
+    Row,
     RunRow,
     RunState,
     SealedRow,
@@ -237,7 +239,7 @@ class Book:
                 e.Event(self._kit.ids.new(), now, e.SYSTEM_STREAM, head + n, "", 0, body)
                 for n, body in enumerate(bodies, start=1)
             ]
-            rows = [row for event in made if (row := fold.system_row(event)) is not None]
+            rows = self._system_rows(made)
             command = Commit(
                 stream=e.SYSTEM_STREAM,
                 expected_head=head,
@@ -320,8 +322,24 @@ class Book:
                 )
 
     def _quarantine(self, run_id: str, reason: str) -> None:
-        if self._kit.journal.row(RowKey("quarantine", run_id)) is None:
+        known = self._kit.journal.row(RowKey("quarantine", run_id))
+        if known is None or not known.active:
             self.record_system([e.RunQuarantined(quarantined_run=run_id, reason=reason)])
+
+    def _system_rows(self, events: Iterable[e.Event]) -> list[Row]:
+        known: dict[str, QuarantineRow | None] = {}
+        rows: list[Row] = []
+        for event in events:
+            run_id = fold.quarantined_run(event.body)
+            if run_id and run_id not in known:
+                stored = self._kit.journal.row(RowKey("quarantine", run_id))
+                known[run_id] = QuarantineRow.model_validate_json(stored.body) if stored else None
+            row = fold.system_row(event, known.get(run_id))
+            if isinstance(row, QuarantineRow):
+                known[run_id] = row
+            if row is not None:
+                rows.append(row)
+        return rows
 
 
 def _refuse_late_comers(state: RunState, epoch: int | None, allowed: frozenset[RunStatus] | None) -> None:

@@ -9,6 +9,7 @@ from amends.core import events as e
 from amends.core.errors import AmendsError, Conflict, Fenced
 from amends.core.rows import RunRow, RunState
 from amends.core.status import ActionStatus
+from amends.runtime import quarantines
 from amends.runtime.book import Book, Draft
 from amends.runtime.kit import Kit
 from amends.runtime.sessions import Session
@@ -43,8 +44,11 @@ class Claims:
             return self._sessions.get(run_id)
 
     def take(self, run_id: str) -> Session:
-        """Take a run over under a new epoch. Raises `Conflict` naming the holder and until when, if it is driven."""
+        """Take a run over under a new epoch. Raises `Conflict` naming the holder and until when, if it is driven, or
+        if it is quarantined.
+        """
         self._book.forget(run_id)
+        quarantines.refuse(self._kit.journal, run_id)
         me = self._kit.owners.me()
         until = self._kit.clock.now_us() + self._kit.lease_us
 

@@ -8,15 +8,17 @@ from contextlib import contextmanager, suppress
 from amends.core import events as e
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError, Conflict, InvalidInput, UnknownName
-from amends.core.rows import ApprovalRow, EscalationRow, PauseRow, RunRow, RunState
+from amends.core.rows import ApprovalRow, EscalationRow, PauseRow, QuarantineRow, RunRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import RunStatus
 from amends.ports.journal import RowKey
 from amends.runtime import approvals as approving
 from amends.runtime import escalations as escalating
+from amends.runtime import quarantines as quarantining
 from amends.runtime.book import Book, Draft
 from amends.runtime.drilling import Drills, SandboxOf, no_sandbox
 from amends.runtime.kit import Kit
+from amends.runtime.listing import readable
 from amends.runtime.opening import Lifecycle, RunRequest
 from amends.runtime.parts import Parts, assemble
 from amends.runtime.releasing import BUILT_IN_CHECK
@@ -137,7 +139,7 @@ class Engine:
         return self._lifecycle.find(workflow, run_key)
 
     def runs(self, statuses: frozenset[RunStatus] | None = None, *, limit: int = 1000) -> list[RunRow]:
-        """Runs in order of their opening; unreadable ones are left to `amends ledger verify`."""
+        """Runs in order of their opening; one that cannot be read back is quarantined and left out."""
         wanted = None if statuses is None else frozenset(s.value for s in statuses)
         rows = self.kit.journal.rows("run", statuses=wanted, limit=limit)
         return self.book.runs(rows)
@@ -226,6 +228,20 @@ class Engine:
     def pauses(self) -> list[PauseRow]:
         """The pauses in force."""
         return [PauseRow.model_validate_json(r.body) for r in self.kit.journal.rows("pause", active=True)]
+
+    # --- quarantines --------------------------------------------------------------------------------------
+
+    def quarantines(self) -> tuple[QuarantineRow, ...]:
+        """Runs that could not be read back and that nothing drives (rule 16)."""
+        return readable(quarantining.in_force(self.kit.journal), QuarantineRow)
+
+    def lift_quarantine(self, run_id: str, *, by: str, channel: str = "python", comment: str = "") -> RunState:
+        """A person of the project lets a quarantined run be driven again.
+
+        Raises `CorruptLedger` while it does not read back as its events say, `Conflict` if it is lifted already, and
+        `UnknownName`.
+        """
+        return quarantining.lift(self.kit, self.book, run_id, by=by, channel=channel, comment=comment)
 
     # --- drills -------------------------------------------------------------------------------------------
 

@@ -146,6 +146,15 @@ class Kit:
     archive: Callable[[], Archive] | None = None  # where sealed runs are read from; built when first needed
     service: str = "recovery"
 
+    def person(self, name: str) -> PersonSettings:
+        """Who decides. Raises `UnknownName` for anybody who is no person of the project."""
+        try:
+            return self.people[name]
+        except KeyError:
+            raise UnknownName(
+                f"`{name}` is not a person of this project", hint="add `[people.<name>]` with roles and tier"
+            ) from None
+
     def ledger_now_us(self, run: RunRow) -> int:
         """Ledger time: the clock's, but never before what the run has recorded (rule 4)."""
         return max(self.clock.now_us(), run.ledger_us)

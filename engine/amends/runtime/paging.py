@@ -6,16 +6,18 @@ what it should have said is said later. Pages about one item come at growing dis
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
 from amends.core import events as e
 from amends.core import public
-from amends.core.rows import EscalationRow, RunState
+from amends.core.rows import EscalationRow, QuarantineRow, RunState
 from amends.core.schedule import microseconds
 from amends.ports.journal import StoredRow
 from amends.ports.services import Delivery, Notice, Notifier
+from amends.runtime import quarantines
 from amends.runtime.book import Book, Draft
 from amends.runtime.flights import Flights, describe, landed, shortened
 from amends.runtime.kit import Kit
@@ -57,6 +59,12 @@ class Pager:
             return self._due(EscalationRow.model_validate_json(stored.body))
         except ValidationError:
             return True
+
+    def page_quarantines(self) -> None:
+        """Tell people, once, of every quarantined run: until a notice of it has left, it is tried again."""
+        for stored in quarantines.untold(self.kit.journal):
+            with suppress(ValidationError):
+                self._tell(QuarantineRow.model_validate_json(stored.body))
 
     def report(self, state: RunState) -> None:
         """Send the report of a run that has come to rest to its owner."""
@@ -118,6 +126,35 @@ class Pager:
                 detail=delivery.detail,
             )
             self.book.record(state.run.run_id, lambda _, body=body: [Draft(body, item.action_id)])  # type: ignore[misc]
+
+    def _tell(self, held: QuarantineRow) -> None:
+        owner = quarantines.owner_of(self.kit, held.run_id)
+        notice = Notice(
+            notice_id=f"quarantine-{held.run_id}",
+            kind="escalation",
+            run_id=held.run_id,
+            owner=owner,
+            subject=f"run {held.run_id} cannot be read back and is quarantined",
+            body=f"Known: {held.reason}\nIn doubt: everything the run did; nothing drives it, other runs go on\n"
+            "Proposed: run `amends ledger verify` and put its rows right, then "
+            f"`amends quarantine lift {held.run_id} --by YOU`",
+            until_us=None,
+            facts={"cause": "quarantined", "reason": held.reason, "choices": ["lift"], "since_us": held.since_us},
+        )
+        done = [
+            e.QuarantineNotified(
+                quarantined_run=held.run_id,
+                owner=owner,
+                notifier=notifier.name,
+                delivered=delivery.delivered,
+                detail=delivery.detail,
+            )
+            for notifier in self.kit.notifiers
+            if self._left_alone(notifier) is None
+            for delivery in [self._tried(notifier, notice)]
+        ]
+        if done:
+            self.book.record_system(done)
 
     # --- one try ------------------------------------------------------------------------------------------
 

@@ -156,7 +156,7 @@ def _system_facts(row: Row) -> tuple[RowKind, str, str, str, bool]:
         case PolicyRow():
             return "policy", row.key, e.SYSTEM_STREAM, row.policy_version, True
         case QuarantineRow():
-            return "quarantine", row.run_id, e.SYSTEM_STREAM, "", True
+            return "quarantine", row.run_id, e.SYSTEM_STREAM, row.status, row.active
         case CertificateRow():
             return "certificate", row.key, e.SYSTEM_STREAM, "", True
         case _:

@@ -113,7 +113,8 @@ def _may_be_old(row: StoredRow, before_us: int, left: dict[str, str]) -> bool:
 
 
 def _folded(journal: Journal, run_id: str, left: dict[str, str]) -> RunState | None:
-    if journal.row(RowKey("quarantine", run_id)) is not None:
+    quarantine = journal.row(RowKey("quarantine", run_id))
+    if quarantine is not None and quarantine.active:
         left[run_id] = "it is quarantined"
         return None
     try:

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from amends.core import events as e
-from amends.core.errors import AmendsError, Conflict, SystemUnavailable
+from amends.core.errors import AmendsError, Conflict, CorruptLedger, SystemUnavailable
 from amends.core.rows import RunRow, RunState
 from amends.core.schedule import microseconds
 from amends.core.status import TERMINAL_RUNS, RunStatus
+from amends.runtime import quarantines
 from amends.runtime.book import Book, Draft
 from amends.runtime.claiming import Claims
 from amends.runtime.driving import REOPENED, Driver
@@ -67,11 +68,14 @@ class Sweeper:
         return state
 
     def recover(self, run_id: str, until_us: int, *, ordered_by: str = "") -> RunState:
-        """Take one run over and drive it; a terminal run returns as it is. Raises `Conflict` if it is driven."""
+        """Take one run over and drive it; a terminal run returns as it is. Raises `Conflict` if it is driven or
+        quarantined.
+        """
         self.book.forget(run_id)
         state = self.book.state(run_id)
         if state.run.terminal:
             return state
+        quarantines.refuse(self.kit.journal, run_id)
         if state.run.status is RunStatus.NEEDS_HUMAN:
             self.reopener.reopen(run_id)
         session = self.claims.take(run_id)
@@ -141,13 +145,14 @@ class Sweeper:
                 yield from self._try(again, now)
 
     def _live(self, statuses: frozenset[str], due_before_us: int) -> Iterator[RunRow]:
-        """Rows of runs with something due, a page at a time."""
+        """Rows of runs with something due that no quarantine holds, a page at a time."""
+        held = {stored.key.key for stored in quarantines.in_force(self.kit.journal)}
         after = ""
         while rows := self.kit.journal.rows(
             "run", statuses=statuses, due_before_us=due_before_us, after_key=after, limit=PAGE
         ):
             after = rows[-1].key.key
-            yield from self.book.runs(rows)
+            yield from self.book.runs(row for row in rows if row.run_id not in held)
 
     def _read(self, run_id: str) -> RunRow | None:
         try:
@@ -165,7 +170,8 @@ class Sweeper:
         return any(run.due_us is not None and not run.holder_id for run in self._live(_DRIVEN, until_us))
 
     def _page_again(self) -> None:
-        """People are told again until somebody acknowledges (rule 34)."""
+        """People are told of a quarantine, and again of items until somebody acknowledges (rule 34)."""
+        self.pager.page_quarantines()
         after = ""
         while items := self.kit.journal.rows("escalation", statuses=_UNSEEN, active=True, after_key=after, limit=PAGE):
             after = items[-1].key.key
@@ -209,7 +215,10 @@ class Sweeper:
                 raise
             return
         except Exception as error:  # noqa: BLE001 - whatever stops one run, the others go on (rule 16)
-            self.troubles.met(run, error)
+            if isinstance(error, CorruptLedger) and quarantines.holds(self.kit.journal, run.run_id):
+                self.troubles.unreadable(run.run_id, error)  # once it is lifted, it waits no longer
+            else:
+                self.troubles.met(run, error)
             return
         finally:
             self.book.forget(run.run_id)

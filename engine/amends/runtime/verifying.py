@@ -13,7 +13,7 @@ from typing import get_args
 from amends.core import events as e
 from amends.core import fold
 from amends.core.errors import CorruptLedger, IllegalTransition
-from amends.core.rows import Row, RowKind
+from amends.core.rows import QuarantineRow, Row, RowKind
 from amends.ports.journal import Journal, RowKey, RowWrite, StoredRow
 from amends.runtime.records import key_of, rows_of, write_of
 from amends.runtime.replaying import event_of, events_of
@@ -78,10 +78,11 @@ def _of_system(journal: Journal) -> Generator[str, None, int]:
     try:
         for event in map(event_of, events_of(journal, e.SYSTEM_STREAM)):
             seen += 1
-            made = fold.system_row(event)
+            known = wanted.get(RowKey("quarantine", fold.quarantined_run(event.body)))
+            made = fold.system_row(event, known if isinstance(known, QuarantineRow) else None)
             if made is not None:
                 wanted[key_of(made)] = made
-    except CorruptLedger as error:
+    except (CorruptLedger, IllegalTransition) as error:
         yield f"the system stream cannot be read: {error.message}"
         return seen
     stored = {row.key: row for row in journal.load(e.SYSTEM_STREAM)}

@@ -217,7 +217,7 @@ def late_facts(world, engine):
 
 
 def unreadable_run(world, engine):
-    """Its row is damaged, is found so, and is put right again."""
+    """Its row is damaged, is found so, and is put right again; a person is told and lifts its quarantine."""
     key = RowKey("run", engine.find("order", "revoked").run.run_id)
     good = world.journal._rows[key]
     world.journal._rows[key] = replace(good, body="{}")
@@ -226,6 +226,8 @@ def unreadable_run(world, engine):
         engine.state(key.key)
     except AmendsError:
         world.journal._rows[key] = good
+    engine._made.sweeper.pager.page_quarantines()
+    engine.lift_quarantine(key.key, by="maya", comment="its row is whole again")
 
 
 if __name__ == "__main__":

@@ -81,6 +81,10 @@ OF_THE_SYSTEM: dict[str, e.Body] = {
     "bundle_activated": e.BundleActivated(policy_version="v", effective_digest="d"),
     "bundle_rejected": e.BundleRejected(role="active", policy_version="", digest="d", reasons=("r",), kept="v"),
     "run_quarantined": e.RunQuarantined(quarantined_run="run-9", reason="unreadable"),
+    "quarantine_notified": e.QuarantineNotified(
+        quarantined_run="run-9", owner="Maya Lind", notifier="pager", delivered=True
+    ),
+    "run_quarantine_lifted": e.RunQuarantineLifted(quarantined_run="run-9", by="Maya Lind", channel="cli"),
     "drill_certified": e.DrillCertified(
         capability="a.b", contract_digest="c", subject_digest="s", engine_major=1, expires_us=5
     ),
@@ -624,11 +628,14 @@ def test_an_escalation_is_about_a_known_action_or_the_run_and_opened_once():
 def test_system_facts_set_their_rows():
     """Pauses, bundles, quarantines and certificates."""
     run = RunBuilder()
-    rows = {name: fold.system_row(event_of(run, body)) for name, body in OF_THE_SYSTEM.items()}
+    held = QuarantineRow(run_id="run-9", reason="unreadable", since_us=run.now_us)
+    rows = {name: fold.system_row(event_of(run, body), held) for name, body in OF_THE_SYSTEM.items()}
     assert rows["pause_set"] == PauseRow(scope="all", active=True, reason="r", by="Maya Lind")
     assert rows["pause_lifted"] == PauseRow(scope="all", active=False, by="Maya Lind")
     assert rows["bundle_recorded"] == BundleRow(effective_digest="d", policy_version="v")
-    assert rows["run_quarantined"] == QuarantineRow(run_id="run-9", reason="unreadable")
+    assert rows["run_quarantined"] == QuarantineRow(run_id="run-9", reason="unreadable", since_us=run.now_us)
+    assert rows["quarantine_notified"] == held.model_copy(update={"status": "told"})
+    assert rows["run_quarantine_lifted"] == held.model_copy(update={"status": "lifted", "by": "Maya Lind"})
     assert rows["drill_certified"] == CertificateRow(
         key="a.b|c|s|1",
         capability="a.b",
@@ -639,6 +646,24 @@ def test_system_facts_set_their_rows():
     )
     assert rows["report_delivered"] is None
     assert fold.system_row(run.events[0]) is None
+
+
+def test_a_quarantine_is_lifted_once_and_a_late_notice_brings_none_back():
+    """Rule 31: the second person learns who was first. A notice that left meanwhile changes nothing."""
+    run = RunBuilder()
+    told, lifted = OF_THE_SYSTEM["quarantine_notified"], OF_THE_SYSTEM["run_quarantine_lifted"]
+    held = fold.system_row(event_of(run, OF_THE_SYSTEM["run_quarantined"]))
+    failed = told.model_copy(update={"delivered": False})
+    assert fold.system_row(event_of(run, failed), held) == held
+    over = fold.system_row(event_of(run, lifted), held)
+    assert not over.active
+    assert fold.system_row(event_of(run, told), over) == over
+    with pytest.raises(IllegalTransition, match="Maya Lind"):
+        fold.system_row(event_of(run, lifted), over)
+    assert fold.system_row(event_of(run, OF_THE_SYSTEM["run_quarantined"]), over) == held
+    for body in (told, lifted):
+        with pytest.raises(CorruptLedger, match="never set"):
+            fold.system_row(event_of(run, body))
 
 
 def test_a_certificate_is_about_exactly_what_was_drilled():

@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ledger": ("ledger:ledger", "Journal and ledger: state, verification, rebuild, backup, sealing."),
     "journal": ("journal:journal", "The journal's format."),
     "pause": ("pause:pause", "Stop new effects of a tenant, a workflow or all."),
+    "quarantine": ("quarantine:quarantine", "Runs that could not be read back, and that nothing drives."),
     "drill": ("drill:drill", "Do, verify, undo, verify on a sandbox, for a certificate."),
     "worker": ("worker:worker", "Recover dead runs for as long as it lives."),
 }

@@ -26,9 +26,11 @@ from amends.config import Settings
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError
 from amends.core.redaction import SHORTEST_SECRET, redact, redact_text
+from amends.core.rows import QuarantineRow
 from amends.ports.journal import Journal
 from amends.ports.services import Secrets
-from amends.runtime import policing
+from amends.runtime import policing, quarantines
+from amends.runtime.listing import readable
 from amends.spi import DoctorFinding
 
 _LITTLE_DISK_BYTES = 512 * 1024 * 1024
@@ -161,8 +163,18 @@ def _journal_and_what_rests_on_it(settings: Settings, loaded: Loaded) -> Iterato
         if info.events <= _MANY_EVENTS:
             for problem in journal.verify():
                 yield _problem("journal", problem, "restore a backup; the run it names is quarantined meanwhile")
+        yield from _quarantines(journal)
         yield from _guarded("ledger", lambda: _ledger(settings, journal))
         yield from _guarded("policies", lambda: _policies(settings, journal, loaded))
+
+
+def _quarantines(journal: Journal) -> Iterator[DoctorFinding]:
+    for held in readable(quarantines.in_force(journal), QuarantineRow):
+        yield _problem(
+            "journal",
+            f"run `{held.run_id}` is quarantined: {held.reason}",
+            "put its rows right (`amends ledger verify`), then `amends quarantine lift RUN --by YOU`",
+        )
 
 
 def _ledger(settings: Settings, journal: Journal) -> Iterator[DoctorFinding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from amends.core import public
-from amends.core.rows import ApprovalRow, EscalationRow, RunState
+from amends.core.rows import ApprovalRow, EscalationRow, QuarantineRow, RunState
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import CHANNEL, by_option, comment_option, desk, one_of, output_option
 from amends.surfaces.cli.output import Output, moment
@@ -21,20 +21,21 @@ def inbox() -> None:
 @inbox.command("list")
 @output_option
 def list_items(session: Session) -> None:
-    """Every open item, with who may decide and until when."""
+    """Every open item, with who may decide and until when; and the runs in quarantine."""
     with desk(session) as engine:
-        approvals, escalations = engine.approvals(), engine.escalations()
+        approvals, escalations, held = engine.approvals(), engine.escalations(), engine.quarantines()
     if session.output.as_json:
         session.output.document(
             {
                 "approvals": [row.model_dump(mode="json") for row in approvals],
                 "escalations": [row.model_dump(mode="json") for row in escalations],
+                "quarantines": [row.model_dump(mode="json") for row in held],
             }
         )
         return
     columns = ("item", "kind", "run", "what", "who", "until", "choices")
-    session.output.table(columns, [*map(_approval, approvals), *map(_escalation, escalations)])
-    if not approvals and not escalations:
+    session.output.table(columns, [*map(_approval, approvals), *map(_escalation, escalations), *map(_held, held)])
+    if not approvals and not escalations and not held:
         session.output.say("nothing waits")
 
 
@@ -48,6 +49,11 @@ def _escalation(row: EscalationRow) -> tuple[object, ...]:
     who = f"{row.owner} ({row.queue})"
     kind = f"escalation ({row.cause})"
     return row.escalation_id, kind, row.run_id, row.known, who, moment(row.deadline_us), row.choices
+
+
+def _held(row: QuarantineRow) -> tuple[object, ...]:
+    who = "a person of amends.toml"
+    return row.run_id, "quarantine", row.run_id, row.reason, who, "", "amends quarantine lift"
 
 
 @inbox.command("show")

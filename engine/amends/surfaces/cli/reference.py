@@ -24,8 +24,8 @@ Data goes to standard output, talk to standard error. With `--json` the data is 
 `{"error": {"code", "message", "hint", "who_acts", "data"}}`. Colours go away with `NO_COLOR` or when nobody looks.
 An id may be shortened to its start or end, as long as one thing fits.
 
-Commands that read, decide or pause (`runs`, `inbox`, `outbox`, `pause`, `ledger`, `sql`) load neither adapters nor
-policies: they work while those are broken. `amends --sandbox COMMAND` looks at the project's
+Commands that read, decide or pause (`runs`, `inbox`, `outbox`, `pause`, `quarantine`, `ledger`, `sql`) load neither
+adapters nor policies: they work while those are broken. `amends --sandbox COMMAND` looks at the project's
 [sandbox](configuration.md#adaptersnamesandbox-where-calls-may-be-tried) in place of its production: its own runs, inbox
 and ledger.
 """

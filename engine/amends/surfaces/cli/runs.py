@@ -48,11 +48,14 @@ def list_runs(session: Session, statuses: Sequence[str], limit: int) -> None:
     """The newest runs, oldest of them first."""
     with desk(session) as engine:
         rows = deque(every_run(engine, statuses), maxlen=limit)
+        held = engine.quarantines()
     if session.output.as_json:
         session.output.document({"runs": [row.model_dump(mode="json") for row in rows]})
         return
     columns = ("run", "workflow/key", "status", "agent", "owner", "opened", "why")
     session.output.table(columns, [_row(row) for row in rows])
+    if held:
+        session.output.say(f"{len(held)} in quarantine: `amends quarantine list`", "yellow")
 
 
 def _row(row: RunRow) -> Sequence[object]:

@@ -79,7 +79,8 @@ class PolicyBundle:
 
 class Authorizer(Protocol):
     """Answers `allow`, `deny` or `needs_approval(tier)`. Never raises for a request: whatever goes wrong is a deny
-    whose `code` says what (rule: any evaluation error denies). One call uses one snapshot of the policies.
+    whose `code` says what (rule: any evaluation error denies). One call uses one snapshot of the policies. A call that
+    has not returned in time has denied, whatever it answers later; so calls may overlap.
     """
 
     def decide(self, request: AuthorizationRequest) -> Decision:
@@ -87,5 +88,5 @@ class Authorizer(Protocol):
         ...
 
     def bundle(self) -> PolicyBundle:
-        """The active bundle."""
+        """The active bundle; at once, from memory."""
         ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from amends.core.canonical import Json
 from amends.core.contract import Alternative, Contract, Phase
@@ -17,10 +16,13 @@ from amends.core.rows import ActionRow, ApprovalRow, CertificateRow, RunRow, Run
 from amends.core.status import Outcome
 from amends.ports.authorizer import ApprovalFacts, AuthorizationRequest, Authorizer, Principal
 from amends.ports.journal import RowKey
+from amends.runtime.flights import Flights, landed
 from amends.runtime.kit import Kit
 from amends.runtime.listing import readable
+from amends.runtime.places import NoPlace, Seat
 
 ENGINE_MAJOR = 1
+LONGEST_DECISION_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,13 @@ def subject_of(action: ActionRow) -> Subject:
 
 @dataclass(frozen=True)
 class Policy:
-    """Asks the authorizer. The principal of everything but a forward action is the recovering Service (rule 21)."""
+    """Asks the authorizer. The principal of everything but a forward action is the recovering Service (rule 21).
+
+    `flights`: of its own, so that no call on an adapter takes the place of a question.
+    """
 
     kit: Kit
+    flights: Flights
 
     def forward(self, run: RunRow, subject: Subject, approval: ApprovalRow | None = None) -> Decision:
         """May the agent do this (for an irreversible action: may it be queued)?"""
@@ -150,7 +156,8 @@ class Policy:
             input={key: value for key, value in subject.input.items() if key in subject.contract.input},
             approval=_approval_facts(approval, now),
         )
-        return answered(self.kit.authorizer, request).model_copy(update={"asked_us": now})
+        seat = Seat("authorizer", f"{run.run_id} {name}", LONGEST_DECISION_SECONDS)
+        return answered(self.flights, self.kit.authorizer, request, seat).model_copy(update={"asked_us": now})
 
     def _contract_facts(
         self, subject: Subject, forward: ActionRow | None, rung: Alternative | None, now_us: int
@@ -180,24 +187,37 @@ class Policy:
         return any(known.expires_us > now_us for known in readable([row] if row else [], CertificateRow))
 
 
-def answered(authorizer: Authorizer, request: AuthorizationRequest) -> Decision:
-    """The authorizer's answer; an authorizer that breaks its port by raising, or by answering something else than this
-    question, has denied it. Fail closed: every denial is a decision, recorded like any other.
+def answered(flights: Flights, authorizer: Authorizer, request: AuthorizationRequest, seat: Seat) -> Decision:
+    """The authorizer's answer; an authorizer that breaks its port by raising, by answering something else than this
+    question, or by not answering within `seat.seconds`, has denied it. Fail closed: every denial is a decision,
+    recorded like any other, and nobody hears an answer that comes later.
     """
     try:
-        decision = cast("object", authorizer.decide(request))  # a port may be broken in any way
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is called, it is no permit
-        return _broken(authorizer, request, f"the authorizer failed ({type(error).__name__})")
-    if not isinstance(decision, Decision):
-        return _broken(authorizer, request, f"the authorizer answered `{type(decision).__name__}`, no decision")
-    if (decision.decision_id, decision.action) != (request.decision_id, request.action):
-        return _broken(authorizer, request, "the authorizer answered another question")
-    return decision
+        decision: object = landed(flights.launch(lambda: authorizer.decide(request), "decide", seat), seat)
+    except NoPlace as full:
+        problem = f"the authorizer was {full}"
+    except TimeoutError:
+        problem = f"the authorizer did not answer in time ({seat.seconds:g} s)"
+    except Exception as error:  # noqa: BLE001 - whatever it is called, it is no permit
+        problem = f"the authorizer failed ({type(error).__name__})"
+    else:
+        if isinstance(decision, Decision) and _is_about(request, decision):
+            return decision
+        problem = f"the authorizer answered {_instead(decision)}"
+    return _broken(_in_force(flights, authorizer, seat), request, problem)
 
 
-def _broken(authorizer: Authorizer, request: AuthorizationRequest, reason: str) -> Decision:
+def _is_about(request: AuthorizationRequest, decision: Decision) -> bool:
+    return (decision.decision_id, decision.action) == (request.decision_id, request.action)
+
+
+def _instead(answer: object) -> str:
+    return "another question" if isinstance(answer, Decision) else f"`{type(answer).__name__}`, no decision"
+
+
+def _broken(in_force: tuple[str, str], request: AuthorizationRequest, reason: str) -> Decision:
     """A denial in place of an answer. The error's own words may hold the whole question: they are not kept."""
-    version, digest = _in_force(authorizer)
+    version, digest = in_force
     return Decision(
         decision_id=request.decision_id,
         verdict="deny",
@@ -211,10 +231,11 @@ def _broken(authorizer: Authorizer, request: AuthorizationRequest, reason: str) 
     )
 
 
-def _in_force(authorizer: Authorizer) -> tuple[str, str]:
+def _in_force(flights: Flights, authorizer: Authorizer, seat: Seat) -> tuple[str, str]:
+    named = Seat(seat.adapter, f"{seat.about} bundle", seat.seconds)
     try:
-        bundle = authorizer.bundle()
-    except (Exception, SystemExit):  # noqa: BLE001 - what cannot name its policies has denied all the same
+        bundle = landed(flights.launch(authorizer.bundle, "bundle", named), named)
+    except Exception:  # noqa: BLE001 - what cannot name its policies has denied all the same
         return "unknown", "unknown"
     return bundle.version, bundle.effective_digest
 

@@ -51,7 +51,7 @@ class Parts:
 def assemble(kit: Kit) -> Parts:
     """Wire the parts over a kit."""
     book = Book(kit)
-    policy = Policy(kit)
+    policy = Policy(kit, Flights(kit))
     flights = Flights(kit)
     claims = Claims(kit, book)
     escalations = Escalations(kit, book)

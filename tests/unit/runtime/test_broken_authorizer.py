@@ -2,10 +2,14 @@
 has an item about what stands still (any evaluation error denies).
 """
 
+import signal
+import threading
+
 import pytest
 
 from amends.core.events import DecisionRecorded, decode
 from amends.core.status import ActionStatus, RunStatus
+from amends.runtime import asking
 from amends.testing.fakes import FakeAuthorizer
 from amends.testing.worlds import corrector, keyed, prepared, queued, visible
 
@@ -183,11 +187,98 @@ def test_policies_that_cannot_be_named(build):
 
 
 def test_interrupt_is_no_answer(build):
-    """A person who stops the program stops it: nothing is recorded and nothing sent."""
+    """A person who stops the program stops it, even while policy is asked: nothing is recorded and nothing sent."""
     world = build(*MAKES)
-    world.authorizer = Broken(raises(KeyboardInterrupt()), "shop.reserve")
+
+    def interrupted(authorizer, request):
+        signal.raise_signal(signal.SIGINT)  # heard by the main thread, which waits for the answer
+        gone.wait(20)
+        return FakeAuthorizer.decide(authorizer, request)
+
+    gone = threading.Event()
+    world.authorizer = Broken(interrupted, "shop.reserve")
     run = world.run()
     with pytest.raises(KeyboardInterrupt):
         run.call("shop.reserve", {"name": "o-1"})
+    gone.set()
     assert world.system.requests == []
     run.fail("stopped", wait_seconds=60)
+
+
+# --- one that never answers ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hung(monkeypatch):
+    """How an authorizer hangs, until this event is set; it says yes then."""
+    monkeypatch.setattr(asking, "LONGEST_DECISION_SECONDS", 0.05)
+    gone = threading.Event()
+
+    def how(authorizer, request):
+        gone.wait(60)
+        return FakeAuthorizer.decide(authorizer, request)
+
+    how.gone = gone
+    yield how
+    gone.set()
+
+
+@pytest.mark.parametrize(("action", "capability"), [("shop.reserve", "shop.reserve"), (".probe", "shop.publish")])
+def test_a_call_whose_question_hangs_is_denied(build, hung, action, capability):
+    """After the bound, recorded; the yes that comes later is heard by nobody."""
+    world = build(*MAKES)
+    world.authorizer = Broken(hung, action)
+    with world.run() as run:
+        result = run.call(capability, {"name": "o-1"})
+        assert result.status is ActionStatus.DENIED
+        hung.gone.set()
+        again = run.state.actions[result.action_id]
+    assert "did not answer in time" in result.reason
+    assert again.decided.verdict == "deny"
+    assert world.system.requests == []
+    assert len(denials(world, run.run_id)) == 1
+
+
+def test_a_hung_question_about_one_run_holds_up_no_other(build, hung):
+    """Rule 16: the sweep goes on, the others are taken back, and a person has an item about the one that was denied."""
+    world = build(*MAKES)
+    runs = [world.run(str(n)) for n in range(4)]
+    for n, run in enumerate(runs):
+        run.call("shop.reserve", {"name": f"o-{n}"})
+    world.authorizer = Broken(
+        lambda a, r: (hung if r.run["run_id"] == runs[0].run_id else FakeAuthorizer.decide)(a, r), ".undo"
+    )
+    engine, state = recovered(world, runs[0])
+    assert state.run.status is RunStatus.NEEDS_HUMAN
+    assert {engine.state(run.run_id).run.status for run in runs[1:]} == {RunStatus.RECOVERED}
+    assert denials(world, runs[0].run_id) == [("undo", "shop.reserve.undo")]
+    assert [item.run_id for item in engine.escalations()] == [runs[0].run_id]
+    hung.gone.set()
+    engine.recover(wait_seconds=60)
+    assert engine.state(runs[0].run_id).run.status is RunStatus.NEEDS_HUMAN, "a late yes is worth nothing"
+    engine.resolve(engine.escalations()[0].escalation_id, "compensate", by="maya")
+    engine.recover(wait_seconds=60)
+    assert engine.state(runs[0].run_id).run.status is RunStatus.RECOVERED
+
+
+def test_threads_of_hung_questions_are_few(build, hung):
+    """Two about one action of one run; then it is denied at once, for they take no place of a call on an adapter."""
+    world = build(*MAKES)
+    engine = world.engine(settings={"max_parallel_calls": 1})
+    world.authorizer = engine.kit.authorizer
+    run = world.run()
+    asked = []
+
+    def decide(request):
+        asked.append(request)
+        world.clock.advance(1)  # its time passes on the engine's clock, too
+        return hung(FakeAuthorizer(), request)
+
+    answer, world.authorizer.decide = world.authorizer.decide, decide
+    for n in range(6):
+        assert run.call("shop.reserve", {"name": f"o-{n}"}).status is ActionStatus.DENIED
+    assert len(asked) == 2
+    world.authorizer.decide = answer
+    assert run.call("shop.announce", {"name": "o-9"}).ok
+    hung.gone.set()
+    run.finish()

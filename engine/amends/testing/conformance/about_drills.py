@@ -10,6 +10,7 @@ from amends.core.errors import AmendsError, CallerError
 from amends.core.status import RunStatus
 from amends.runtime.asking import Policy
 from amends.runtime.drilling import brings_copy
+from amends.runtime.flights import Flights
 from amends.testing.conformance.bench import Bench
 from amends.testing.conformance.line import Fault
 
@@ -24,7 +25,7 @@ class AboutDrills:
         certificate = bench.drill()
         assert bench.subject.effects(bench.system, bench.args()) == 0, f"it left an effect: {certificate.detail}"
         assert certificate.expires_us > before
-        action, policy = bench.do("two"), Policy(bench.engine.kit)
+        action, policy = bench.do("two"), Policy(bench.engine.kit, Flights(bench.engine.kit))
         now = bench.clock.now_us()
         assert policy.drilled(action.contract, action.subject_digest, now), "no policy would see the certificate"
         later = bench.clock.now_us() + certificate.expires_us - before

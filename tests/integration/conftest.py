@@ -3,6 +3,7 @@
 import pytest
 
 from amends.testing.distributions import MadeDistributions
+from amends.testing.projects import make_project
 
 
 @pytest.fixture
@@ -13,3 +14,15 @@ def distributions(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(made.folder))
     yield made
     made.forget()
+
+
+@pytest.fixture(scope="module")
+def shop_project(tmp_path_factory):
+    """Settings of a project with the tiny shop, for as long as the tests of a module run."""
+    folder = tmp_path_factory.mktemp("shop")
+    made = MadeDistributions(folder / "site")
+    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(made.folder))
+        yield make_project(folder / "project")
+        made.forget()

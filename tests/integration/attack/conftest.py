@@ -9,29 +9,20 @@ import pytest
 
 from amends import Engine
 from amends.surfaces.cli import app
-from amends.testing.distributions import MadeDistributions
-from amends.testing.projects import make_project
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
+def original(shop_project):
     """A project with two committed runs and one that waits for a person. Nobody touches it: tests take copies."""
-    folder = tmp_path_factory.mktemp("attack")
-    made = MadeDistributions(folder / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(made.folder))
-        path = make_project(folder / "project")
-        with Engine.open(path) as engine:
-            for key in ("1", "2"):
-                with engine.run(workflow="order", run_key=key, agent="coder") as run:
-                    run.call("shop.reserve", {"name": f"lamp-{key}"})
-            with engine.run(workflow="order", run_key="3", agent="coder") as run:
-                run.call("shop.reserve", {"name": "lamp-3"})
-                run.call("shop.notify", {"name": "customer"})
-            engine.ledger.refresh()
-        yield path
-        made.forget()
+    with Engine.open(shop_project) as engine:
+        for key in ("1", "2"):
+            with engine.run(workflow="order", run_key=key, agent="coder") as run:
+                run.call("shop.reserve", {"name": f"lamp-{key}"})
+        with engine.run(workflow="order", run_key="3", agent="coder") as run:
+            run.call("shop.reserve", {"name": "lamp-3"})
+            run.call("shop.notify", {"name": "customer"})
+        engine.ledger.refresh()
+    return shop_project
 
 
 @pytest.fixture

@@ -16,8 +16,6 @@ from amends import Engine, bootstrap
 from amends.core.errors import AmendsError
 from amends.ports.journal import Commit, Refused, RowKey, RowWrite, seal
 from amends.surfaces.cli import app
-from amends.testing.distributions import MadeDistributions
-from amends.testing.projects import make_project
 
 DEEP = ("[" * 30_000, '{"a":' * 30_000, "[" * 500 + "]" * 500, '{"kind":"outcome_recorded","effect":' + '{"a":' * 2_000)
 PAYLOADS = (
@@ -45,19 +43,12 @@ SOUND = '{"kind":"run_moved","to":"recovering","reason":"told to","by":""}'
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
+def original(shop_project):
     """A project whose engine was closed over two open runs with one effect each. Tests take copies."""
-    folder = tmp_path_factory.mktemp("payloads")
-    made = MadeDistributions(folder / "site")
-    made.add("amends-shop", entry_point="shop", target="amends.testing.tiny")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(made.folder))
-        path = make_project(folder / "project")
-        with Engine.open(path) as engine:
-            for key in ("good", "bad"):
-                engine.run(workflow="order", run_key=key, agent="coder").call("shop.reserve", {"name": f"lamp-{key}"})
-        yield path
-        made.forget()
+    with Engine.open(shop_project) as engine:
+        for key in ("good", "bad"):
+            engine.run(workflow="order", run_key=key, agent="coder").call("shop.reserve", {"name": f"lamp-{key}"})
+    return shop_project
 
 
 def forged(path, payload, body, kind="run_moved"):

@@ -70,7 +70,41 @@ CONTRACTS: dict[str, Contract] = {
     "no inverse": reversible(compensation=()),
 }
 ENDS = ("planned", "running", "succeeded", "counted", "lost", "heard", "not_sent", "refused", "queued", "parked")
-CAUSES = {
+REASONS = {
+    "wait": {
+        "call_in_flight",
+        "dependents_first",
+        "late_landing_possible",
+        "next_look",
+        "next_probe",
+        "post_again",
+        "awaits_approval",
+        "undo_awaits_approval",
+        "undo_call_in_flight",
+        "undo_retry",
+        "undo_settling",
+    },
+    "reconcile": {
+        "call_lost",
+        "late_evidence",
+        "late_landing_possible",
+        "may_have_residue",
+        "outcome_unknown",
+        "undo_call_lost",
+        "undo_unverified",
+    },
+    "compensate": {
+        "a_failed_call_left_parts",
+        "next_alternative",
+        "run_is_recovering",
+        "undo_ready",
+        "undo_retry",
+        "unknown_but_harmless",
+    },
+    "correct": {"people_saw_it", "post", "post_again"},
+    "skip": {"never_sent"},
+}
+CAUSES = {  # why a person is asked, and how the action is parked
     "adapter_unavailable": ParkedCause.ADAPTER_UNAVAILABLE,
     "an_irreversible_effect_rests_on_it": ParkedCause.UNREGISTERED,
     "compensation_window_expired": ParkedCause.UNDO_FAILED,
@@ -118,6 +152,14 @@ class World:
             self.end(contract, self.draw(*ENDS))
             if self.data.draw(st.booleans()):
                 self.run.later(self.data.draw(st.floats(0, 20)))
+            item = self.draw("none", "none", "none", "open", "resolved")
+            if item != "none":
+                self.run.escalated()
+            if item == "resolved":
+                (*_, newest) = self.run.state.escalations
+                self.run.record(
+                    e.EscalationResolved(escalation_id=newest, choice="accept_as_is", by="maya", channel="cli")
+                )
             if n == 1 and self.draw("no", "no", "checkpoint") == "checkpoint":
                 self.run.checkpoint("half")
         if self.draw("dead", "silent") == "dead":
@@ -213,7 +255,13 @@ class World:
                 run.record(e.OutcomeRecorded(outcome=Outcome.FAILED, evidence=evidence, error=note))
 
     def late_check(self, action: ActionRow) -> None:
-        seen = self.look(action, "late_check", *(("absent", "applied") if self.surprises else ("absent",)))
+        seen = self.look(
+            action, "late_check", *(("absent", "applied", "inconclusive") if self.surprises else ("absent",))
+        )
+        if seen == "inconclusive":
+            if schedule.next_look_us(self.run.action(action.action_id)) is None:
+                self.run.parked(ParkedCause.UNDO_FAILED)
+            return
         if seen == "applied":
             self.surprises -= 1
             self.run.record(e.EffectReappeared(observation=Observation(seen="applied")))
@@ -307,7 +355,7 @@ def check_plan(world: World, made: Plan) -> None:
     state, now_us = world.run.state, world.run.now_us
     for step in made.steps:
         assert step.verb in VERBS, "recovery knows no forward verb"
-        assert step.reason
+        assert step.reason in (CAUSES if step.verb == "escalate" else REASONS[step.verb])
         assert (step.due_us is None) or step.verb == "wait"
         assert step.due_us is None or step.due_us > now_us, "at its moment a wait is over"
         if step.action_id:
@@ -331,9 +379,6 @@ def check_plan(world: World, made: Plan) -> None:
 def check_step(world: World, step: Step, action: ActionRow) -> None:
     """What each verb rests on, told from what is recorded."""
     state = world.run.state
-    look = action.observation
-    looked = action.probed_us is not None and action.probed_us >= (action.outcome_us or 0)
-    told = look is not None and look.seen in TELLING
     match step.verb:
         case "compensate" if action.status is S.COMPENSATING:
             check_undo(world, action, state.undo_of(action))
@@ -341,17 +386,13 @@ def check_step(world: World, step: Step, action: ActionRow) -> None:
             check_compensate(world, action)
         case "skip":
             assert action.status in UNSENT, "only what was never sent is skipped"
-        case "reconcile" if step.reason in {"call_lost", "undo_call_lost"}:
-            flying = state.undo_of(action) or action
-            over = flying.sent_epoch < state.run.epoch or world.run.now_us >= flying.deadline_us + SKEW_US
-            assert over, "a call in flight is left alone until its driver is gone or its time is over"
-        case "reconcile" if step.purpose == "residue":
-            assert not (looked and look is not None and look.seen != "inconclusive"), "a look that could tell counts"
+        case "reconcile":
+            check_look(world, step, action)
         case "wait" if step.due_us is None:
             waits_for = {d.slot for d in dependents(state, action.action_id) if not settled(state, d)}
             assert set(step.facts["on"]) == waits_for != set()
         case "wait" if step.reason == "next_look":
-            assert not told, "what was seen is acted on"
+            assert action.observation.seen not in TELLING, "what was seen is acted on"
         case "correct":
             note_may_go(world, action)
         case "escalate":
@@ -359,6 +400,38 @@ def check_step(world: World, step: Step, action: ActionRow) -> None:
             check_escalation(world, step, action)
         case _:
             pass
+
+
+def check_look(world: World, step: Step, action: ActionRow) -> None:
+    """Each look has its question and its moment, and one that could not tell is not repeated at once."""
+    state, now_us, look = world.run.state, world.run.now_us, action.observation
+    match step.reason:
+        case "call_lost" | "undo_call_lost":
+            flying = state.undo_of(action) or action
+            over = flying.sent_epoch < state.run.epoch or now_us >= flying.deadline_us + SKEW_US
+            assert over, "a call in flight is left alone until its driver is gone or its time is over"
+        case "late_landing_possible":
+            assert step.purpose == "late_check"
+            assert now_us >= action.late_check_due_us, "the second look has its moment"
+            assert not unclear(action, now_us)
+        case "undo_unverified":
+            assert step.purpose == "verify_undone"
+        case "outcome_unknown":
+            assert step.purpose == "reconcile"
+            assert not unclear(action, now_us)
+        case "may_have_residue":
+            assert step.purpose == "residue"
+            assert not unclear(action, now_us)
+            looked = action.probed_us is not None and action.probed_us >= action.outcome_us
+            assert not looked or look.seen == "inconclusive", "a look that could tell counts"
+        case _:
+            pass
+
+
+def unclear(action: ActionRow, now_us: int) -> bool:
+    """True if a look of this moment could not tell: it is not repeated at once."""
+    seen = action.observation is not None and action.observation.seen == "inconclusive"
+    return bool(action.probes) and seen and action.probed_us == now_us
 
 
 def check_compensate(world: World, action: ActionRow) -> None:
@@ -405,6 +478,8 @@ def check_escalation(world: World, step: Step, action: ActionRow) -> None:
     state, now_us, look = world.run.state, world.run.now_us, action.observation
     undo = state.undo_of(action)
     match step.reason:
+        case "adapter_unavailable":
+            raise AssertionError("every adapter is here")
         case "state_is_neither_before_nor_after":
             assert look.seen == "diverged"
             assert action.probed_us >= (action.outcome_us or 0)
@@ -468,8 +543,10 @@ def untried(action: ActionRow, now_us: int) -> list[str]:
 def check_end(world: World, finish: RunStatus) -> None:
     """What a recovered run looks like."""
     state = world.run.state
+    unheard = [item for item in state.escalations.values() if item.status != "resolved"]
     if finish is RunStatus.NEEDS_HUMAN:
-        assert any(a.status is S.NEEDS_HUMAN for a in state.actions.values()), "somebody is asked about something"
+        parked = any(a.status is S.NEEDS_HUMAN for a in state.actions.values())
+        assert parked or unheard, "somebody is asked about something"
         return
     assert finish is (RunStatus.OPEN if state.run.recover_to else RunStatus.RECOVERED)
     for action in state.forward_actions():
@@ -479,6 +556,7 @@ def check_end(world: World, finish: RunStatus) -> None:
     for note in state.actions.values():
         assert note.kind is not ActionKind.CORRECT or note.status is S.SUCCEEDED, "every correction is posted"
     if finish is RunStatus.RECOVERED:
+        assert not unheard, "every person who was asked has answered (rule 23)"
         world.run.moved(finish)
         again = plan(world.run.state, world.facts())
         assert (again.steps, again.finish) == ((), RunStatus.RECOVERED), "recovering a recovered run does nothing"
@@ -522,6 +600,8 @@ def test_without_adapters_nothing_is_sent_and_a_person_is_asked(data):
         calls = {a.action_id for a in world.run.state.forward_actions()}
         waits = [s for s in made.steps if s.verb == "wait" and s.action_id in missing & calls]
         assert {s.reason for s in waits} <= {"call_in_flight", "dependents_first"}
+        asked = [s for s in made.steps if s.verb == "escalate" and s.action_id in missing]
+        assert all(s.cause is CAUSES[s.reason] for s in asked)
         if made.finish is not None:
             return
         if made.work:

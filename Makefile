@@ -13,7 +13,7 @@ SEEDS ?= 200
 MODEL ?= whole
 KILLS ?= 1000
 FREEZES ?= 200
-MODULES ?= status schedule settling order identity canonical redaction
+MODULES ?= planner release outcomes status schedule settling order identity canonical redaction disguises
 SECONDS ?=
 SYSTEMS := PYTHONPATH=tests $(BIN)/python -m systems
 

@@ -98,6 +98,7 @@ def wired(
             default_owner=settings.project.owner,
             settings=settings.engine,
             checks=_merged(checks, loaded.checks, "check"),
+            check_seconds={name: check.timeout_seconds for name, check in settings.checks.items()},
             people=settings.people,
             agent_roles={name: agent.roles for name, agent in settings.agents.items()},
             notifiers=tuple(

@@ -84,16 +84,22 @@ class Flights:
         if MASK in question.reference:
             return Observation(seen="inconclusive", detail="the effect's reference held a secret and was not kept")
         seat = Seat(adapter, question.action_id, question.timeout_seconds + SPARE_SECONDS)
-        flight = self.launch(lambda: ask(question), f"probe-{question.action_id[-6:]}", seat)
-        try:
-            seen = landed(flight, seat)
-            canonical_bytes(seen.model_dump(mode="json"))
+
+        def look() -> Observation:
+            try:
+                seen = ask(question)
+                canonical_bytes(seen.model_dump(mode="json"))
+            except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
+                return Observation(seen="inconclusive", detail=describe(error, self._kit.secrets))
             return seen
+
+        try:
+            return landed(self.launch(look, f"probe-{question.action_id[-6:]}", seat), seat)
         except NoPlace as full:
             return Observation(seen="inconclusive", detail=str(full))
         except TimeoutError:
             return Observation(seen="inconclusive", detail="no answer in time")
-        except Exception as error:  # noqa: BLE001 - a failed read is an answer: we cannot tell
+        except Exception as error:  # noqa: BLE001 - it ended otherwise, as by `sys.exit`
             return Observation(seen="inconclusive", detail=describe(error, self._kit.secrets))
 
 

@@ -140,6 +140,7 @@ class Kit:
     default_owner: str = ""
     settings: EngineSettings = field(default_factory=EngineSettings)
     checks: Mapping[str, Check] = field(default_factory=dict[str, Check])
+    check_seconds: Mapping[str, float] = field(default_factory=dict[str, float])  # how long configured ones may take
     people: Mapping[str, PersonSettings] = field(default_factory=dict[str, PersonSettings])
     agent_roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     notifiers: tuple[Notifier, ...] = ()

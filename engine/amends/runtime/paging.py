@@ -179,12 +179,14 @@ class Pager:
 
     def _asked(self, notifier: Notifier, notice: Notice) -> Delivery:
         seat = Seat(f"notifier {notifier.name}", f"notifier {notifier.name}", LONGEST_DELIVERY_SECONDS)
-        flight = self.flights.launch(lambda: notifier.deliver(notice), f"notify-{notifier.name}", seat)
+
+        def deliver() -> Delivery:
+            delivery = notifier.deliver(notice)
+            detail = shortened(str(delivery.detail), self.kit.secrets)
+            return Delivery(delivered=delivery.delivered is True, detail=detail)
+
         try:
-            delivery = landed(flight, seat)
-            return Delivery(
-                delivered=delivery.delivered is True, detail=shortened(str(delivery.detail), self.kit.secrets)
-            )
+            return landed(self.flights.launch(deliver, f"notify-{notifier.name}", seat), seat)
         except TimeoutError as error:
             return Delivery(delivered=False, detail=str(error) or f"no answer within {LONGEST_DELIVERY_SECONDS:g} s")
         except Exception as error:  # noqa: BLE001 - a notifier that breaks its port has delivered nothing

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book
+from amends.runtime.checking import Checks
 from amends.runtime.claiming import Claims
 from amends.runtime.compensating import Compensator
 from amends.runtime.correcting import Corrections
@@ -64,7 +65,7 @@ def assemble(kit: Kit) -> Parts:
     invoker = Invoker(
         kit, book, policy, preparing, looker, escalations, sending, claims, intending, Reads(kit, policy, flights)
     )
-    outbox = Outbox(kit, book, policy, preparing, sending, approvals, escalations)
+    outbox = Outbox(kit, book, policy, preparing, sending, approvals, escalations, Checks(kit, flights))
     undoing = Undoing(kit, book, policy, flights, looker, approvals, escalations, sending)
     compensator = Compensator(kit, book, looker, escalations, undoing)
     corrections = Corrections(kit, book, policy, approvals, escalations, sending)

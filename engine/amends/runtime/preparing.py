@@ -32,10 +32,13 @@ class Preparing:
             self.kit, run.run_id, action_id, args, offer.contract.limits.timeout_seconds
         )
         seat = Seat(offer.context.name, action_id, question.timeout_seconds + SPARE_SECONDS)
-        flight = self.flights.launch(lambda: offer.capability.prepare(question), f"prepare-{action_id[-6:]}", seat)
-        prepared = landed(flight, seat)
-        drafting.refuse_unrecordable(self.kit, offer.contract.capability, prepared)
-        return drafting.reading(prepared, asked_us)
+
+        def look() -> Reading:
+            prepared = offer.capability.prepare(question)
+            drafting.refuse_unrecordable(self.kit, offer.contract.capability, prepared)
+            return drafting.reading(prepared, asked_us)
+
+        return landed(self.flights.launch(look, f"prepare-{action_id[-6:]}", seat), seat)
 
     def again(self, run: RunRow, action: ActionRow) -> Reading:
         """What is there now, for an action that waited or is sent again: its undo restores what stood before the send

@@ -16,9 +16,10 @@ from amends.runtime import drafting
 from amends.runtime.approvals import Approvals
 from amends.runtime.asking import Policy
 from amends.runtime.book import Book, Draft
+from amends.runtime.checking import Checks
 from amends.runtime.drafting import Reading
 from amends.runtime.escalations import Escalations
-from amends.runtime.flights import describe, shortened
+from amends.runtime.flights import describe
 from amends.runtime.kit import Kit
 from amends.runtime.preparing import Preparing
 from amends.runtime.sending import Sending, pause_keys
@@ -41,6 +42,7 @@ class Outbox:
     sending: Sending
     approvals: Approvals
     escalations: Escalations
+    checks: Checks
 
     def take(self, session: Session, step: Step) -> None:
         """One step: check, ask, release, or turn the run back."""
@@ -102,14 +104,7 @@ class Outbox:
         if name == BUILT_IN_CHECK:
             passed = all_actions_succeeded(state)
             return ("passed" if passed else "not_passed"), "every action succeeded" if passed else "not every action"
-        check = self.kit.checks.get(name)
-        if check is None:
-            return "unknown", f"no check `{name}` is configured"
-        try:
-            answer, detail = check.ask(state.run.run_id)
-        except Exception as error:  # noqa: BLE001 - a check that breaks has not passed
-            return "unknown", describe(error, self.kit.secrets)
-        return answer, shortened(detail, self.kit.secrets)
+        return self.checks.ask(name, state.run.run_id)
 
     def paused(self, run: RunRow) -> bool:
         """True while a pause holds releases back (rule 15)."""

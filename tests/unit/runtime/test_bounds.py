@@ -7,13 +7,23 @@ import pytest
 
 from amends.core.contract import Limits
 from amends.core.status import ActionStatus, RunStatus
+from amends.runtime import checking, flights, preparing, sending, undoing
 from amends.runtime.places import HUNG_OF_AN_ACTION, NoPlace, Places, Seat
 from amends.runtime.sweeping import PAGE
+from amends.spi.capability import NotSent
+from amends.spi.hookspecs import Check
 from amends.testing.fakes import SimClock
 from amends.testing.memory_journal import MemoryJournal
-from amends.testing.worlds import blind, keyed
+from amends.testing.worlds import blind, keyed, prepared, queued
 
 DAY_SECONDS = 86_400
+SPARE = [
+    (flights, "SPARE_SECONDS"),
+    (preparing, "SPARE_SECONDS"),
+    (sending, "CALL_SPARE_SECONDS"),
+    (undoing, "CALL_SPARE_SECONDS"),
+]
+QUICKLY = Limits(timeout_seconds=0.05)
 
 
 class CountingJournal(MemoryJournal):
@@ -233,6 +243,80 @@ def test_hung_calls_stop_no_other_run(build):
     assert statuses(engine, ids[:2]) == {RunStatus.NEEDS_HUMAN}
     assert set(asked.values()) == {HUNG_OF_AN_ACTION}
     assert {item.run_id for item in engine.escalations()} == set(ids[:2])
+    gone.set()
+
+
+def test_a_check_that_never_returns_stops_no_other_run(build, monkeypatch):
+    """A plugin's check hangs: it is asked twice, by whichever runs, others recover and commit, and nothing is released
+    on it; once it has returned, it is asked again.
+    """
+    monkeypatch.setattr(checking, "LONGEST_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(checking, "CALL_SPARE_SECONDS", 0.0)
+    gone, asked = threading.Event(), []
+
+    def hang(run_id):
+        asked.append(run_id)
+        world.clock.advance(1)  # its time passes on the engine's clock, too
+        gone.wait(60)
+        return "passed", ""
+
+    world = build(keyed(), queued())
+    world.checks |= {"hangs": Check("hangs", hang), "fine": Check("fine", lambda _: ("passed", ""))}
+    world.engine("owner-1", settings={"max_parallel_calls": 1})
+    dead = dead_runs(world, 3)
+    engine = world.engine("owner-2", settings={"max_parallel_calls": 1})
+    ends = {}
+    for n, check in enumerate(["hangs"] * 5 + ["fine"] * 2):
+        run = world.run(f"ends-{n}", engine=engine, check=check)
+        run.call("shop.notify", {"name": f"n-{n}"})
+        run.finish()
+        ends.setdefault(check, []).append(run.run_id)
+    for _ in range(3):
+        world.clock.advance(60)
+        list(engine.sweep())
+    assert statuses(engine, dead) == {RunStatus.RECOVERED}
+    assert statuses(engine, ends["fine"]) == {RunStatus.COMMITTED}
+    assert statuses(engine, ends["hangs"]) == {RunStatus.COMMITTING}
+    assert len(asked) == HUNG_OF_AN_ACTION
+    assert world.system.count("shop.notify") == 2
+    gone.set()
+    world.clock.advance(60)
+    list(engine.sweep(wait_seconds=120))
+    assert statuses(engine, ends["hangs"]) == {RunStatus.COMMITTED}
+
+
+@pytest.mark.parametrize("hook", ["probe", "undo", "verify_undone", "do", "prepare"])
+def test_whichever_hook_hangs_other_runs_are_recovered(build, monkeypatch, hook):
+    """Every call that recovery makes on a plugin is bounded in the one place where all pass."""
+    for module, spare in SPARE:
+        monkeypatch.setattr(module, spare, 0.0)
+    world = build(keyed(limits=QUICKLY), prepared(mode="on_success", limits=QUICKLY))
+    engine = world.engine()
+    of, hung, gone = world.capabilities[1 if hook in {"do", "prepare"} else 0], [], threading.Event()
+    ids = []
+    for n in range(3):
+        run = world.run(str(n))
+        run.call("shop.reserve", {"name": f"o-{n}"})
+        if of is world.capabilities[1]:
+            run.call("shop.publish", {"name": f"o-{n}"})
+        ids.append(run)
+    real = getattr(of, hook)
+
+    def hang(question):
+        if question.run_id != ids[0].run_id:
+            return real(question)
+        hung.append(question)
+        world.clock.advance(10)  # its time passes on the engine's clock, too
+        gone.wait(60)
+        raise NotSent("much too late")
+
+    setattr(of, hook, hang)
+    for run in ids:
+        run.finish() if of is world.capabilities[1] else run.fail("told to")
+    engine.recover(wait_seconds=3600)
+    assert hung
+    assert engine.state(ids[0].run_id).run.status is RunStatus.NEEDS_HUMAN
+    assert len(statuses(engine, [run.run_id for run in ids[1:]]) & {RunStatus.RECOVERED, RunStatus.COMMITTED}) == 1
     gone.set()
 
 

@@ -1,5 +1,7 @@
 """The outbox: what cannot be taken back waits, and leaves only when it may (rules 26 to 28 and 30)."""
 
+import sys
+
 import pytest
 
 from amends.core.contract import Limits, Release
@@ -94,6 +96,18 @@ def test_only_a_passed_check_releases(build, answer):
     assert run.outcome.status.value == ("recovered" if answer == "not_passed" else "committing")
     assert world.system.count("shop.notify") == 0
     assert world.engines[0].escalations() == ()
+
+
+@pytest.mark.parametrize("ask", [lambda _: sys.exit(3), lambda _: ("fine", ""), lambda _: "passed", lambda _: None])
+def test_a_check_that_breaks_its_promise_cannot_tell(build, ask):
+    """Rule 27: whatever a plugin's check does, it has not passed, and the engine goes on."""
+    world = build(keyed(), queued())
+    world.checks["ci"] = Check("ci", ask)
+    run = world.run(check="ci")
+    run.call("shop.notify", ARGS)
+    run.finish()
+    assert (run.state.run.status.value, run.state.run.check_answer) == ("committing", "unknown")
+    assert world.system.count() == 0
 
 
 def test_a_check_that_cannot_tell_yet_is_asked_again(build):

@@ -26,6 +26,7 @@ from amends.runtime.reporting import run_report
 from amends.runtime.results import CallResult, result_of
 from amends.runtime.runs import Run
 
+STATES_KEPT = 1000  # of runs that `recover` has driven
 _LAST_WORDS_SECONDS = 2.0
 
 
@@ -85,15 +86,27 @@ class Engine:
     # --- recovery -----------------------------------------------------------------------------------------
 
     def recover(
-        self, run_id: str | None = None, *, to: str = "", by: str = "", wait_seconds: float = 0.0
+        self,
+        run_id: str | None = None,
+        *,
+        to: str = "",
+        by: str = "",
+        wait_seconds: float = 0.0,
+        limit: int = STATES_KEPT,
     ) -> list[RunState]:
         """Recover one run, or every run whose driver is gone; waits for due work up to `wait_seconds`.
 
-        For one run raises `Conflict` if it is driven, `UnknownName` for a checkpoint it never reached.
+        All are driven, however many; the states of the last `limit` are kept and returned (`sweep` keeps none). For one
+        run raises `Conflict` if it is driven, `UnknownName` for a checkpoint it never reached.
         """
         until = self._until(wait_seconds)
         if run_id is None:
-            return list({state.run.run_id: state for state in self._made.sweeper.sweep(until)}.values())
+            kept: dict[str, RunState] = {}
+            for state in self._made.sweeper.sweep(until):
+                kept[state.run.run_id] = state
+                if len(kept) > limit:
+                    kept.pop(next(iter(kept)))
+            return list(kept.values())
         if to:
             self._target(run_id, to, by)
         return [self._made.sweeper.recover(run_id, until, ordered_by=by)]

@@ -1,17 +1,21 @@
 """The root command: quick, complete, and honest about errors."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import click
 import pytest
 
 from amends.core import errors
-from amends.core.status import RunStatus
+from amends.core.rows import RunState
 from amends.surfaces.cli import app, common
-from amends.surfaces.cli.exits import BY_ERROR, MEANING, Exit, of_error, of_runs
+from amends.surfaces.cli.exits import BY_ERROR, MEANING, Exit, of_error, of_run_state, worst
+from amends.surfaces.cli.output import Output
+from amends.surfaces.cli.recover import show_recovered
 from amends.testing.distributions import MadeDistributions
 from amends.testing.run_builder import RunBuilder
 
@@ -129,10 +133,38 @@ def test_every_exit_code_has_a_meaning():
 
 def test_runs_weigh_person_before_doubt_before_all_well():
     """6 if somebody has to decide, 7 if an outcome is open, else 0."""
-    well = RunBuilder().state
-    assert of_runs([]) == Exit.OK
-    assert of_runs([well]) == Exit.OK
-    assert well.run.status is RunStatus.OPEN
+    well, doubt = of_run_state(RunBuilder().state), of_run_state(RunBuilder().planned("a").intent().lost().state)
+    person = of_run_state(RunBuilder().planned("a").intent().lost().parked().state)
+    assert (worst([]), well) == (Exit.OK, Exit.OK)
+    assert worst([well, doubt]) == doubt == Exit.UNKNOWN_OUTCOME
+    assert worst([doubt, person, well]) == person == Exit.NEEDS_HUMAN
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_of_recovered_runs_a_line_is_kept_and_no_state(as_json, capsys):
+    """However many are swept; of one that comes twice, where it stands at last."""
+    first = RunBuilder().planned("a").intent().lost().parked().state
+    most, before = 0, states_alive()
+
+    def sweep():
+        nonlocal most
+        for n in [*range(300), 7]:
+            yield replace(first, run=first.run.model_copy(update={"run_id": f"run-{n:03}"}))
+            most = max(most, states_alive() - before)
+        yield replace(RunBuilder().state, run=RunBuilder().state.run.model_copy(update={"run_id": "run-299"}))
+
+    assert show_recovered(Output(as_json=as_json), None, sweep()) == Exit.NEEDS_HUMAN
+    assert most <= 2
+    said = capsys.readouterr().out
+    assert all(said.count(f"run-{n:03}") >= 1 for n in range(300))
+    if as_json:
+        runs = json.loads(said)["runs"]
+        assert len(runs) == 300
+        assert {run["public_state"] for run in runs if run["run_id"] == "run-299"} == {"processing_safely"}
+
+
+def states_alive():
+    return sum(isinstance(thing, RunState) for thing in gc.get_objects())
 
 
 # --- commands of others --------------------------------------------------------------------------------------

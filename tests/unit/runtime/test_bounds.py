@@ -1,11 +1,13 @@
 """Everything is bounded: what is read at once and kept, calls that never return, tries, pages (rules 16 and 34)."""
 
+import gc
 import threading
 from collections import Counter
 
 import pytest
 
 from amends.core.contract import Limits
+from amends.core.rows import RunState
 from amends.core.status import ActionStatus, RunStatus
 from amends.runtime import checking, flights, preparing, sending, undoing
 from amends.runtime.places import HUNG_OF_AN_ACTION, NoPlace, Places, Seat
@@ -69,6 +71,33 @@ def test_runs_are_swept_a_page_at_a_time_and_none_is_kept(build):
     assert max(kept) <= 1
     assert journal.most <= PAGE
     assert statuses(engine, ids) == {RunStatus.RECOVERED}
+
+
+def test_recover_keeps_the_last_states_and_drives_all(build):
+    """`recover` without a run: every dead run is recovered, and no more states are held than it returns."""
+    world = build(keyed())
+    world.engine("owner-1")
+    ids = dead_runs(world, 40)
+    engine = world.engine("owner-2")
+    sweeper, most, before = engine._made.sweeper, 0, states_alive()
+    sweep = sweeper.sweep
+
+    def counting(until_us):
+        nonlocal most
+        for state in sweep(until_us):
+            yield state
+            most = max(most, states_alive() - before)
+
+    object.__setattr__(sweeper, "sweep", counting)
+    states = engine.recover(wait_seconds=60, limit=5)
+    assert len({state.run.run_id for state in states}) == 5
+    assert most < 12
+    del states
+    assert statuses(engine, ids) == {RunStatus.RECOVERED}
+
+
+def states_alive():
+    return sum(isinstance(thing, RunState) for thing in gc.get_objects())
 
 
 def test_runs_of_a_living_driver_are_not_read(build):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -56,16 +56,13 @@ def of_error(error: errors.AmendsError) -> Exit:
     return next(code for kind, code in BY_ERROR if isinstance(error, kind))
 
 
-def of_runs(states: Iterable[RunState]) -> Exit:
+def worst(codes: Collection[Exit]) -> Exit:
     """The exit code of runs that were recovered: a person who has to decide weighs most, then what is in doubt."""
-    codes = [_of_run(state) for state in states]
-    for code in (Exit.NEEDS_HUMAN, Exit.UNKNOWN_OUTCOME):
-        if code in codes:
-            return code
-    return Exit.OK
+    return next((code for code in (Exit.NEEDS_HUMAN, Exit.UNKNOWN_OUTCOME) if code in codes), Exit.OK)
 
 
-def _of_run(state: RunState) -> Exit:
+def of_run_state(state: RunState) -> Exit:
+    """The exit code of one run, as it came to rest."""
     from amends.core.public import PublicState, of_run
 
     if state.run.status == "abandoned":

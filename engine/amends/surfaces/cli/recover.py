@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from amends.core import public
+from amends.core.canonical import Json
 from amends.core.rows import RunState
 from amends.surfaces.cli.app import Session
 from amends.surfaces.cli.common import every_run, output_option, run_state, whole_engine
-from amends.surfaces.cli.exits import of_runs
+from amends.surfaces.cli.exits import Exit, of_run_state, worst
 from amends.surfaces.cli.output import Output, moment
 from amends.surfaces.cli.progress import Watching
 
@@ -38,9 +39,11 @@ def recover(session: Session, run: str | None, checkpoint: str, by: str, wait_se
         raise click.UsageError("--to needs a RUN")
     with Watching(session.output) as progress, whole_engine(session, progress=progress) as engine:
         run_id = run_state(engine, run).run.run_id if run else None
-        states = engine.recover(run_id, to=checkpoint, by=by, wait_seconds=wait_seconds)
-        show_recovered(session.output, engine, states)
-    return of_runs(states)
+        if run_id:
+            states: Iterable[RunState] = engine.recover(run_id, to=checkpoint, by=by, wait_seconds=wait_seconds)
+        else:
+            states = engine.sweep(wait_seconds=wait_seconds)
+        return show_recovered(session.output, engine, states)
 
 
 def _nothing(engine: Engine) -> str:
@@ -52,25 +55,32 @@ def _nothing(engine: Engine) -> str:
     return f"{len(waiting)} runs wait; the first has something due at {moment(first)}"
 
 
-def show_recovered(output: Output, engine: Engine, states: Sequence[RunState]) -> None:
-    """Runs that were driven, and where they stand."""
+def show_recovered(output: Output, engine: Engine, states: Iterable[RunState]) -> Exit:
+    """Runs that were driven, and where they stand at last; their exit code. Of each a line is kept, or with `--json`
+    its report: there may be thousands.
+    """
+    from amends.runtime.reporting import run_report
+
+    codes: dict[str, Exit] = {}
+    lines: dict[str, Sequence[object]] = {}
+    reports: dict[str, dict[str, Json]] = {}
+    for state in states:
+        run_id = state.run.run_id
+        codes[run_id] = of_run_state(state)
+        if output.as_json:
+            reports[run_id] = run_report(state)
+        else:
+            lines[run_id] = _line(state)
     if output.as_json:
-        output.document({"runs": [engine.run_report(state.run.run_id) for state in states]})
-        return
-    if not states:
+        output.document({"runs": list(reports.values())})
+    elif lines:
+        output.table(("run", "workflow/key", "status", "next due", "people are told"), lines.values())
+    else:
         output.say(_nothing(engine))
-        return
-    columns = ("run", "workflow/key", "status", "next due", "people are told")
-    output.table(
-        columns,
-        [
-            (
-                state.run.run_id,
-                f"{state.run.workflow}/{state.run.run_key}",
-                state.run.status,
-                moment(state.run.due_us),
-                public.run_message(public.of_run(state)),
-            )
-            for state in states
-        ],
-    )
+    return worst(codes.values())
+
+
+def _line(state: RunState) -> Sequence[object]:
+    run = state.run
+    told = public.run_message(public.of_run(state))
+    return run.run_id, f"{run.workflow}/{run.run_key}", run.status, moment(run.due_us), told

@@ -1,20 +1,18 @@
-"""Whatever is done to them, the real journal and the fake answer alike; closed, copied and restored in between, too: a
-fencing epoch that was passed never writes again, and the mirror holds the journal row by row.
+"""Whatever is done to them, the real journal and the fake answer alike. What processes, crashes and files do to a
+journal of real runs is in `test_durability.py`.
 """
 
 import tempfile
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from amends.backends.duckdb_ledger import DuckdbLedger
 from amends.backends.sqlite_journal import SqliteJournal
 from amends.core.errors import Conflict
 from amends.core.events import CheckpointReached, encode
-from amends.ports.journal import EVENT_COLUMNS, Commit, Committed, EventRecord, Head, RowKey, RowWrite, Seal, Trim, seal
+from amends.ports.journal import Commit, EventRecord, Head, RowKey, RowWrite, Seal, Trim, seal
 from amends.testing.fakes import SequentialIds, SimClock
 from amends.testing.memory_journal import MemoryJournal
 
@@ -32,8 +30,6 @@ ROWS = st.builds(
     active=st.booleans(),
 )
 SOME_STATUSES = st.none() | st.frozensets(st.sampled_from(STATUSES))
-RUNS = st.sampled_from(["run-1", "run-2", "run-3"])
-COLUMNS = f"seq, {', '.join(EVENT_COLUMNS)}, prev_hash, hash"
 BODY = CheckpointReached(name="here")
 
 
@@ -147,99 +143,3 @@ class Journals(RuleBasedStateMachine):
 
 
 TestJournals = Journals.TestCase
-
-
-class Durability(Journals):
-    """The same commands, and between them take-overs, clean ends, copies and looks at the mirror."""
-
-    def __init__(self):
-        super().__init__()
-        self.opened = 0
-        self.ledger = None
-        self.taken = {}  # run -> the last epoch a driver took it under
-
-    def place(self):
-        self.opened += 1
-        return Path(self.folder.name) / f"{self.opened}"
-
-    def mirror(self):
-        if self.ledger is None:
-            self.ledger = DuckdbLedger(self.real, Path(self.folder.name) / "ledger", SimClock())
-        return self.ledger
-
-    def trim(self):
-        """Sealing needs real files: `tests/integration/ledger/test_sealing.py` has them."""
-
-    @rule(run=RUNS)
-    def take_over(self, run):
-        """A new driver: the run's row gets the next epoch in the commit that says so."""
-        stored = self.fake.row(RowKey("run", run))
-        epoch = (stored.epoch if stored else 0) + 1
-        head = len(self.fake.events(run))
-        row = RowWrite(RowKey("run", run), run, "recovering", "{}", epoch=epoch)
-        self.both(Commit(run, head, [self.event(run, head + 1)], [row], epoch=epoch - 1))
-        self.taken[run] = epoch
-
-    @precondition(lambda self: self.taken)
-    @rule(data=st.data(), behind=st.integers(0, 2))
-    def write_as_driver(self, data, behind):
-        """The driver of an epoch writes: only the present one is let in."""
-        run = data.draw(st.sampled_from(sorted(self.taken)))
-        epoch, head = self.taken[run] - behind, len(self.fake.events(run))
-        command = Commit(run, head, [self.event(run, head + 1)], epoch=epoch)
-        self.both(command)
-        written = len(self.real.events(run)) > head
-        stored = self.real.row(RowKey("run", run))
-        assert written == (stored is None or stored.epoch == epoch)
-
-    @rule()
-    def end_and_open_again(self):
-        """A process ends and another one opens the same files."""
-        self.real.close()
-        folder = self.real._database.parent
-        self.real = SqliteJournal.open(folder, clock=SimClock(), ids=SequentialIds(node=9))
-        self.ledger = None
-
-    @rule()
-    def copy_and_go_on_with_the_copy(self):
-        """A backup is the journal: everything that is asked of it afterwards is answered alike."""
-        folder = self.place()
-        folder.mkdir()
-        self.real.backup(str(folder / "journal.sqlite"))
-        self.fake.backup(str(folder / "fake.json"))
-        self.real.close()
-        self.real = SqliteJournal.open(folder, clock=SimClock(), ids=SequentialIds(node=9))
-        self.fake = MemoryJournal.from_backup(str(folder / "fake.json"))
-        self.ledger = None
-
-    @rule(stream=STREAMS, rows=st.lists(ROWS, max_size=2))
-    def answer_lost(self, stream, rows):
-        """The answer to a commit never arrives, so it is sent again as it was: it is not stored twice."""
-        head = len(self.fake.events(stream))
-        command = Commit(stream, head, [self.event(stream, head + 1)], rows)
-        self.both(command)
-        before = self.real.info()
-        for journal in (self.real, self.fake):
-            assert not isinstance(journal.commit(command), Committed)
-        assert self.real.info() == before
-
-    @rule()
-    def look_at_the_mirror(self):
-        """After a refresh the mirror holds each event of the journal, every column, and nothing else."""
-        self.mirror().refresh()
-        stored = self.real.events_after(0)
-        expected = [(s.seq, *astuple(s.event)[:-1], s.event.digest, s.prev_hash, s.hash) for s in stored]
-        found = self.mirror().query(f"SELECT {COLUMNS} FROM events ORDER BY seq")
-        assert [tuple(row) for row in found.rows] == expected
-
-    @invariant()
-    def the_chain_holds(self):
-        assert self.real.verify() == self.fake.verify() == ()
-
-    def teardown(self):
-        self.look_at_the_mirror()
-        super().teardown()
-
-
-TestDurability = Durability.TestCase
-TestDurability.settings = settings(max_examples=max(12, settings.default.max_examples // 10), stateful_step_count=20)

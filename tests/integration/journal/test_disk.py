@@ -229,3 +229,18 @@ def test_a_program_that_holds_the_database_is_reported(opened, commit, folder, m
             journal.commit(commit())
         shell.execute("ROLLBACK")
     assert isinstance(journal.commit(commit()), Committed)
+
+
+def test_a_restored_journal_is_missed_before_its_first_commit(opened, commit, folder, tmp_path):
+    """Opened once where it is new, and lost before anything was added to it: it is not taken for a new one."""
+    journal = opened()
+    journal.commit(commit())
+    journal.backup(str(tmp_path / "copy"))
+    journal.close()
+    for old in folder.iterdir():
+        old.unlink()
+    (tmp_path / "copy").rename(folder / "journal.sqlite")
+    opened().close()
+    (folder / "journal.sqlite").unlink()
+    with pytest.raises(CorruptLedger, match="gone or empty"):
+        opened()

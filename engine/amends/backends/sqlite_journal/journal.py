@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,7 +14,14 @@ from amends.backends.sqlite_journal.copy import copy_to
 from amends.backends.sqlite_journal.lock import WriteLock
 from amends.backends.sqlite_journal.migrate import migrate
 from amends.backends.sqlite_journal.reader import Reader
-from amends.backends.sqlite_journal.schema import demand_extent, demand_file, in_our_words, prepare, writer_connection
+from amends.backends.sqlite_journal.schema import (
+    demand_extent,
+    demand_file,
+    in_our_words,
+    max_seq_of,
+    prepare,
+    writer_connection,
+)
 from amends.backends.sqlite_journal.verify import problems
 from amends.backends.sqlite_journal.writer import Writer
 from amends.core.errors import CallerError
@@ -74,6 +82,7 @@ class SqliteJournal:
                 try:
                     generation = prepare(connection, database, ids.new())
                     demand_extent(connection, database, generation, lock.remembered())
+                    _note_extent(connection, lock, generation)
                     _sync_folder(database.parent)
                 except BaseException:
                     connection.close()
@@ -191,6 +200,17 @@ class SqliteJournal:
             )
         if self._closed:
             raise CallerError("the journal is closed", hint="open a new engine")
+
+
+def _note_extent(connection: sqlite3.Connection, lock: WriteLock, generation: str) -> None:
+    """A journal that comes from elsewhere, such as a backup, is missed from now on, not from its first commit here."""
+    if lock.remembered()[1]:
+        return
+    with suppress(sqlite3.DatabaseError):  # so that `verify` can say what is damaged
+        max_seq = max_seq_of(connection)
+        if max_seq:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # what is noted must be durable
+            lock.remember(generation, max_seq)
 
 
 def _sync_folder(folder: Path) -> None:

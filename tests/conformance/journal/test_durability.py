@@ -193,10 +193,11 @@ class Durability(RuleBasedStateMachine):
     @rule(data=st.data(), who=BY)
     def finish(self, data, who):
         run = self.some_run(data)
-        recovering = run.state.run.status is RunStatus.RECOVERING
-        way = [RunStatus.RECOVERED] if recovering else [RunStatus.COMMITTING, RunStatus.COMMITTED]
-        if run.state.run.status is RunStatus.COMMITTING:
-            way = [RunStatus.COMMITTED]
+        way = {
+            RunStatus.OPEN: [RunStatus.COMMITTING, RunStatus.COMMITTED],
+            RunStatus.COMMITTING: [RunStatus.COMMITTED],
+            RunStatus.RECOVERING: [RunStatus.RECOVERED],
+        }[run.state.run.status]
         after, command = self.draft(run, lambda made: made.moved(*way))
         assert self.told(command, self.by(who).commit(command), after)
 
@@ -400,9 +401,12 @@ class Durability(RuleBasedStateMachine):
         self.fake._generation = self.here.info().generation
         self.old_copy = None
 
-    @rule(who=BY)
-    def put_away(self, who):
-        """Runs that are over go into the archive, whole, whichever process sealed them."""
+    @precondition(lambda self: self.runs)
+    @rule(data=st.data(), who=BY, late=BY)
+    def put_away(self, data, who, late):
+        """Runs that are over go into the archive, whole, whichever process seals. They and their keys stay shut."""
+        if not any(self.may_go(run) for run in self.runs.values()) and self.any_open():
+            self.finish(data, who)
         self.clock.advance(DAY)
         now_us = self.clock.now_us()
         if who == "here":
@@ -410,9 +414,14 @@ class Durability(RuleBasedStateMachine):
         else:
             made = self.by(who).ask("seal", now_us)
         assert made == seal(self.fake, self.fake_archive, now_us=now_us, keep_us=0).seals
-        gone = {name for name, run in self.runs.items() if self.may_go(run)}
+        gone = [run for run in self.runs.values() if self.may_go(run)]
         assert sum(one.runs for one in made) == len(gone)
-        self.runs = {name: run for name, run in self.runs.items() if name not in gone}
+        for run in gone:
+            del self.runs[run.run_id]
+            _, command = self.draft(run, MOVES["noted"])
+            assert not self.told(command, self.by(late).commit(command))
+            self.open_run(late, run.state.run.run_key)
+            assert not any(one.state.run.run_key == run.state.run.run_key for one in self.runs.values())
 
     @rule()
     def die_putting_away(self):
@@ -488,9 +497,9 @@ def other_processes():
     process.wait()
 
 
-TestDurability = Durability.TestCase
+TestDurability = pytest.mark.timeout(600)(Durability.TestCase)  # the thorough profile takes its time
 TestDurability.settings = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink an example takes minutes of disk: it is short
     max_examples=max(8, settings.default.max_examples // 25),
-    stateful_step_count=max(35, settings.default.stateful_step_count // 2),
+    stateful_step_count=max(30, settings.default.stateful_step_count // 2),
 )

@@ -279,7 +279,7 @@ def test_a_check_that_never_returns_stops_no_other_run(build, monkeypatch):
     """A plugin's check hangs: it is asked twice, by whichever runs, others recover and commit, and nothing is released
     on it; once it has returned, it is asked again.
     """
-    monkeypatch.setattr(checking, "LONGEST_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(checking, "LONGEST_CHECK_SECONDS", 1.0)
     monkeypatch.setattr(checking, "CALL_SPARE_SECONDS", 0.0)
     gone, asked = threading.Event(), []
 
@@ -318,7 +318,7 @@ def test_a_check_that_never_returns_stops_no_other_run(build, monkeypatch):
 def test_whichever_hook_hangs_other_runs_are_recovered(build, monkeypatch, hook):
     """Every call that recovery makes on a plugin is bounded in the one place where all pass."""
     for module, spare in SPARE:
-        monkeypatch.setattr(module, spare, 0.0)
+        monkeypatch.setattr(module, spare, 0.5)
     world = build(keyed(limits=QUICKLY), prepared(mode="on_success", limits=QUICKLY))
     engine = world.engine()
     of, hung, gone = world.capabilities[1 if hook in {"do", "prepare"} else 0], [], threading.Event()

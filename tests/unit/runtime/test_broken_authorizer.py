@@ -239,8 +239,9 @@ def test_a_call_whose_question_hangs_is_denied(build, hung, action, capability):
     assert len(denials(world, run.run_id)) == 1
 
 
-def test_a_hung_question_about_one_run_holds_up_no_other(build, hung):
+def test_a_hung_question_about_one_run_holds_up_no_other(build, hung, monkeypatch):
     """Rule 16: the sweep goes on, the others are taken back, and a person has an item about the one that was denied."""
+    monkeypatch.setattr(asking, "LONGEST_DECISION_SECONDS", 2.0)  # plenty for the others
     world = build(*MAKES)
     runs = [world.run(str(n)) for n in range(4)]
     for n, run in enumerate(runs):
@@ -261,7 +262,7 @@ def test_a_hung_question_about_one_run_holds_up_no_other(build, hung):
     assert engine.state(runs[0].run_id).run.status is RunStatus.RECOVERED
 
 
-def test_threads_of_hung_questions_are_few(build, hung):
+def test_threads_of_hung_questions_are_few(build, hung, monkeypatch):
     """Two about one action of one run; then it is denied at once, for they take no place of a call on an adapter."""
     world = build(*MAKES)
     engine = world.engine(settings={"max_parallel_calls": 1})
@@ -279,6 +280,7 @@ def test_threads_of_hung_questions_are_few(build, hung):
         assert run.call("shop.reserve", {"name": f"o-{n}"}).status is ActionStatus.DENIED
     assert len(asked) == 2
     world.authorizer.decide = answer
+    monkeypatch.undo()
     assert run.call("shop.announce", {"name": "o-9"}).ok
     hung.gone.set()
     run.finish()

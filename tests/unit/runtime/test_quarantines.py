@@ -21,6 +21,7 @@ from amends.core.status import RunStatus
 from amends.ports.journal import RowKey
 from amends.ports.services import Delivery
 from amends.runtime import sealing
+from amends.testing.fakes import DENY
 from amends.testing.worlds import keyed
 
 NONSENSE = '{"nonsense": true}'
@@ -146,6 +147,26 @@ def test_nobody_takes_a_quarantined_run_over(build):
     engine.lift_quarantine(run_id, by="maya")
     with world.run("1", engine=engine, resume=True) as run:
         assert run.call("shop.reserve", {"name": "again"}).ok
+
+
+def test_nothing_wakes_a_quarantined_run(build):
+    """A denial would reopen under the new policies (rule 22): not before a person has looked."""
+    world = build(keyed())
+    world.authorizer.rules = {"*.undo": DENY}
+    engine = world.engine()
+    run = world.run()
+    run.call("shop.reserve", {"name": "o-1"})
+    run.fail("told to")
+    found_unreadable(world, engine, run.run_id)
+    head = engine.state(run.run_id).run.head
+    world.authorizer.rules, world.authorizer.version = {}, "fake@sha256:2"
+    list(engine.sweep(wait_seconds=60))
+    with pytest.raises(Conflict, match="quarantined"):
+        engine.recover(run.run_id, by="maya")
+    assert engine.state(run.run_id).run.head == head
+    engine.lift_quarantine(run.run_id, by="maya")
+    list(engine.sweep(wait_seconds=60))
+    assert engine.state(run.run_id).run.status is RunStatus.RECOVERED
 
 
 def test_a_run_that_is_damaged_again_is_told_again(build):

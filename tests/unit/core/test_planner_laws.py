@@ -567,7 +567,7 @@ def check_end(world: World, finish: RunStatus) -> None:
         assert (again.steps, again.finish) == ((), RunStatus.RECOVERED), "recovering a recovered run does nothing"
 
 
-@settings(max_examples=max(300, settings.default.max_examples))
+@settings(max_examples=max(200, settings.default.max_examples))
 @given(st.data())
 def test_every_run_settles_or_asks_a_person(data):
     """Whatever the systems answer: each plan obeys the laws, and within a bound the run recovers or escalates."""
@@ -576,7 +576,6 @@ def test_every_run_settles_or_asks_a_person(data):
     settle(world)
 
 
-@settings(max_examples=max(200, settings.default.max_examples))
 @given(st.data())
 def test_a_doubt_is_taken_back_only_where_that_does_no_harm(data):
     """Lost calls, failures that left parts, counts after success: the laws, where it is not known what exists."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from amends.spi import Call, NotSent, Refused
-from amends.spi.http import Ambiguous, HttpRequest, HttpSender, Unreadable
+from amends.spi.http import Ambiguous, HttpAnswer, HttpRequest, HttpSender, Unreadable
 
 CANARY = "canary-5f2a"
 
@@ -421,3 +421,11 @@ def test_a_connect_proxy_that_says_no_was_not_sent():
     with serving(answering(407, b"")) as proxy, pytest.raises(NotSent) as no:
         HttpSender(proxy=proxy.url).send(call(), post("https://partner.invalid"))
     assert no.value.code == "proxy_failed"
+
+
+@pytest.mark.parametrize("cut", range(187, 200))
+def test_no_cut_leaves_a_part_of_a_secret_in_an_excerpt(cut):
+    """A body is masked first and shortened then: what a cut leaves of a secret would not be known for one."""
+    body = b"x" * cut + CANARY.encode()
+    answer = HttpAnswer(400, {}, body, HttpRequest("GET", "http://x.test/", secrets=(CANARY,)))
+    assert CANARY[:2] not in answer.excerpt()

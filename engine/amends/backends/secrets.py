@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from amends.core.errors import ConfigError
+from amends.core.events import words
+from amends.core.redaction import unfit
 
 _MAX_BYTES = 64 * 1024
 
@@ -18,6 +20,7 @@ class ReferencedSecrets:
 
     A relative `file:` path starts at `base`. One trailing line end of a file is not part of the secret. What `known`
     references stand for counts as revealed from the start, before any adapter has asked: an agent may hold it already.
+    A secret that redaction could not keep out of the ledger is refused, so nothing is sent with it.
     """
 
     def __init__(self, base: Path, environment: Mapping[str, str] | None = None, *, known: Iterable[str] = ()) -> None:
@@ -37,6 +40,12 @@ class ReferencedSecrets:
                 hint="put the secret into the environment or a file, and its reference into amends.toml",
             )
         value = self._from_environment(reference, name) if scheme == "env" else self._from_file(reference, name)
+        if value not in self.revealed() and (reason := unfit(value, words())):
+            raise ConfigError(
+                f"secret `{reference}` {reason}, so it could not be masked there",
+                hint="use a longer one that is no word",
+                reference=reference,
+            )
         with self._lock:
             self._revealed.add(value)
         return value

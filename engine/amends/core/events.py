@@ -6,10 +6,13 @@ payload that does not decode raises `CorruptLedger`, and its run is quarantined 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeAlias
+from enum import Enum
+from functools import cache
+from typing import Annotated, Literal, TypeAlias, get_args, get_origin
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from amends.core.canonical import Json
 from amends.core.contract import Contract, Frozen, Phase, ReleaseMode
@@ -421,6 +424,9 @@ class PauseLifted(Frozen):
     by: str
 
 
+SHIPPED_POLICIES = "baseline/"  # sources so named came with the engine: the same bytes everywhere, no site's secret
+
+
 class BundleRecorded(Frozen):
     """A policy bundle's sources, kept once: any decision can be re-derived from the ledger."""
 
@@ -583,3 +589,25 @@ def decode(payload: str, where: str) -> Body:
             hint="the run is quarantined; run `amends ledger verify`",
             where=where,
         ) from error
+
+
+@cache
+def words() -> frozenset[str]:
+    """Every fixed word that bodies are written in: names of fields, kinds, statuses and other choices."""
+    return frozenset(_words(Body, set()))
+
+
+def _words(kind: object, seen: set[type]) -> Iterator[str]:
+    if get_origin(kind) is Literal:
+        yield from map(str, get_args(kind))
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        yield from (str(choice.value) for choice in kind)
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
+        if kind not in seen:
+            seen.add(kind)
+            for name, field in kind.model_fields.items():
+                yield name
+                yield from _words(field.annotation, seen)
+    else:
+        for part in get_args(kind):
+            yield from _words(part, seen)

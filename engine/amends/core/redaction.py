@@ -47,6 +47,15 @@ def hide(text: str, secrets: Iterable[str], *, mask: str = MASK, shortest: int =
     return _hidden(text, _known(secrets, shortest), mask)
 
 
+def unfit(secret: str, words: Iterable[str]) -> str:
+    """Why a secret cannot be kept out of a ledger written in these words; empty if it can. Not told: which word."""
+    if len(secret) < SHORTEST_SECRET:
+        return f"has fewer than {SHORTEST_SECRET} characters"
+    if any(hide(word, (secret,)) != word for word in words):
+        return "is, or holds as its password, a word that the ledger itself is written in"
+    return ""
+
+
 def is_reference(value: Json) -> bool:
     """True for a secret reference such as `env:JIRA_TOKEN`, which may be recorded."""
     return isinstance(value, str) and re.fullmatch(r"(?:env|file):[^\s]+", value) is not None

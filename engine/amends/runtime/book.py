@@ -286,17 +286,23 @@ class Book:
         return state, records
 
     def _clean(self, body: e.Body) -> e.Body:
-        """The body without secrets (rule 10)."""
+        """The body without secrets (rule 10). Raises `ConfigError` if a name that must stay readable holds one."""
         dumped = body.model_dump(mode="json")
         cleaned = redact(dumped, self._kit.secrets.revealed())
         if cleaned == dumped:
             return body
-        return type(body).model_validate(cleaned)
+        try:
+            return type(body).model_validate(cleaned)
+        except ValidationError:  # its words would show the secret
+            raise ConfigError(
+                f"`{body.kind}` cannot be recorded: a secret is part of a name in it that must stay readable",
+                hint="choose another secret, or another name",
+            ) from None
 
     def _clean_policies(self, body: e.BundleRecorded) -> e.BundleRecorded:
         secrets = self._kit.secrets.revealed()
         for name, source in body.sources.items():
-            if hide(source, secrets) != source:
+            if not name.startswith(e.SHIPPED_POLICIES) and hide(source, secrets) != source:
                 raise ConfigError(
                     f"the policy source `{name}` holds a secret, and policies are kept in the ledger",
                     hint="take it out; if it is only a word that the secret happens to be, choose another secret",

@@ -77,3 +77,14 @@ def test_a_200_that_is_a_page_leaves_the_outcome_unknown():
 def test_an_empty_204_is_a_success_without_a_document():
     """Transitions and deletions answer so."""
     assert judged(answer(204)) == {}
+
+
+@pytest.mark.parametrize("cut", range(285, 300))
+def test_no_cut_leaves_a_part_of_a_secret_in_a_reason(cut):
+    """What Jira says is masked first and shortened then: what a cut leaves of a token would not be known for one."""
+    request = HttpRequest("POST", "http://jira.test/rest/api/3/issue", secrets=("canary-5f2a",))
+    content = json.dumps(said("x" * cut + "canary-5f2a")).encode()
+    with pytest.raises(Refused) as refused:
+        judged(HttpAnswer(400, {}, content, request))
+    assert "xxx" in str(refused.value)
+    assert "ca" not in str(refused.value)

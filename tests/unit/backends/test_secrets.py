@@ -25,11 +25,11 @@ def test_a_file_reference_gives_the_content_without_its_line_end(secrets, tmp_pa
 
 def test_a_rotated_secret_is_seen_at_the_next_use(secrets, tmp_path):
     """Nothing is cached: the value sent is the value now, and both are redacted."""
-    (tmp_path / "token").write_text("old")
+    (tmp_path / "token").write_text("the-old-one")
     secrets.resolve("file:token")
-    (tmp_path / "token").write_text("new")
-    assert secrets.resolve("file:token") == "new"
-    assert secrets.revealed() == {"old", "new"}
+    (tmp_path / "token").write_text("the-new-one")
+    assert secrets.resolve("file:token") == "the-new-one"
+    assert secrets.revealed() == {"the-old-one", "the-new-one"}
 
 
 def test_only_what_was_resolved_is_revealed(secrets):
@@ -65,3 +65,21 @@ def test_what_is_no_reference_is_refused_without_being_shown(secrets, reference)
     with pytest.raises(ConfigError) as caught:
         secrets.resolve(reference)
     assert not reference or reference not in str(caught.value).replace("env:NAME", "")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Zq7x!", "authoritative", "author", "lease_until_us", "postgresql://app:holder@db.test/billing"],
+    ids=["short", "a word of the ledger", "a part of one", "the name of a field", "a password that is one"],
+)
+def test_a_secret_that_could_not_be_masked_is_refused(tmp_path, value):
+    """Rule 10: five letters would be left as they are, and a masked `authoritative` would make outcomes unwritable
+    after they happened. So nothing is sent with such a secret; the error names the reference alone.
+    """
+    secrets = ReferencedSecrets(tmp_path, {"TOKEN": value}, known=["env:TOKEN"])
+    with pytest.raises(ConfigError) as caught:
+        secrets.resolve("env:TOKEN")
+    assert "`env:TOKEN`" in caught.value.message
+    assert "longer" in caught.value.hint
+    assert value not in str(caught.value.as_dict())
+    assert secrets.revealed() == frozenset()

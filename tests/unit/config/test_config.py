@@ -149,3 +149,12 @@ def test_the_document_has_every_key_with_its_default_and_no_other(section):
     """Keys and defaults of the document are those of the model, both ways."""
     model = SECTIONS[section]
     assert documented()[section] == {key: default_of(model, key) for key in model.model_fields}
+
+
+@pytest.mark.parametrize("cut", range(20, 60))
+def test_no_cut_leaves_a_part_of_a_secret_in_a_wrong_value(cut):
+    """A value is masked first and shortened then: a password is known by the `@` behind it, which a cut takes away."""
+    value = "x" * (cut - 13) + " https://u:" + "canary" * 5 + "@git.test/"
+    (found,) = wrong({"project": PROJECT, "engine": {"skew_seconds": value}}).values()
+    assert "xxx" in found["remedy"]
+    assert "cana" not in str(found)

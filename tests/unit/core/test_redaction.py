@@ -11,8 +11,10 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from amends.core.redaction import MASK, hide, is_reference, redact, redact_text
+from amends.core import events as e
+from amends.core.redaction import MASK, hide, is_reference, redact, redact_text, unfit
 
 # Assembled from parts, so that no secret scanner takes them for leaked ones.
 PART = "Zk3vQ9wTx7LmN2pR5sYc"
@@ -294,3 +296,30 @@ def test_of_two_secrets_the_one_that_begins_the_other_is_hidden_too(secret, more
     other = secret + "Zq9Lm"[:more]
     known = [other, secret] if longer_first else [secret, other]
     assert redact_text(f"<{other}|{secret}>", known) == f"<{MASK}|{MASK}>"
+
+
+@pytest.mark.parametrize("secret", ["", "five5", "strength", "trengt", "recovery_decided", "https://u:holder@x/"])
+def test_a_secret_that_masking_cannot_keep_out_is_unfit(secret):
+    """Too short to be masked, or a part of what the ledger itself is written in: masked, no event could be read."""
+    assert unfit(secret, e.words())
+
+
+@pytest.mark.parametrize("secret", ["sixsix", "billing-token-of-acme", "https://u:hold@x.test/"])
+def test_other_secrets_are_fit(secret):
+    """Whatever else a person chooses."""
+    assert unfit(secret, e.words()) == ""
+
+
+def test_the_words_of_the_ledger_are_all_that_an_event_must_be_written_in():
+    """Names of fields at any depth, kinds, statuses: an event in which one that is not known here is masked is lost."""
+    schema = json.dumps(TypeAdapter(e.Body).json_schema())
+
+    def fixed(part):
+        if isinstance(part, list):
+            return {word for item in part for word in fixed(item)}
+        if not isinstance(part, dict):
+            return set()
+        own = {*part.get("properties", {}), *map(str, part.get("enum", ())), str(part.get("const", "run_moved"))}
+        return own.union(*(fixed(item) for item in part.values()))
+
+    assert fixed(json.loads(schema)) == e.words()

@@ -2,10 +2,12 @@
 
 import pytest
 
-from amends.core.errors import InvalidInput
+from amends.core.errors import ConfigError, InvalidInput
 from amends.core.status import ActionStatus
+from amends.ports.services import Delivery
+from amends.spi import Check
 from amends.spi.capability import Done, Refused
-from amends.testing.worlds import keyed, ledger_faults, setting
+from amends.testing.worlds import keyed, ledger_faults, queued, setting
 
 CANARY = "canary-4711-token"
 ARGS = {"name": "o-1"}
@@ -213,3 +215,52 @@ def test_what_policies_are_told_holds_no_secret(build, monkeypatch):
     with world.run() as run:
         assert run.call("flags.set", {"name": "f", "value": "on"}).status is ActionStatus.FAILED
     assert world.system.sent("flags.set", "do") == []
+
+
+def test_a_secret_that_is_a_name_of_the_project_refuses_the_call(build):
+    """Rule 10: `shop.reserve` cannot be recorded beside a secret of that name. That is said, without the secret, and
+    nothing is sent.
+    """
+    world = build(keyed())
+    world.secrets._values["env:SHOP_TOKEN"] = "shop.reserve"
+    revealed(world)
+    with pytest.raises(ConfigError, match="action_planned") as told, world.run() as run:
+        run.call("shop.reserve", ARGS)
+    assert "shop.reserve" not in str(told.value.as_dict())
+    assert told.value.__cause__ is None
+    assert told.value.__suppress_context__
+    assert world.system.requests == []
+
+
+@pytest.mark.parametrize("cut", range(486, 500))
+def test_no_cut_leaves_a_part_of_a_secret_that_a_check_said(build, cut):
+    """A check's reason is masked first and shortened then."""
+    world = build(keyed(), queued())
+    revealed(world)
+    world.checks["ci"] = Check("ci", lambda run_id: ("not_passed", "x" * cut + CANARY))
+    run = world.run(check="ci")
+    run.call("shop.notify", ARGS)
+    run.finish()
+    assert "check_answered" in [stored.event.kind for stored in world.journal.events_after(0)]
+    assert ledger_faults(world.journal, canaries=(CANARY[:4],)) == []
+
+
+@pytest.mark.parametrize("how", ["failure", "exception"])
+@pytest.mark.parametrize("cut", range(486, 500))
+def test_no_cut_leaves_a_part_of_a_secret_that_a_notifier_said(build, monkeypatch, cut, how):
+    """Why a notice was not delivered is masked first and shortened then, told or raised."""
+    world = build(keyed())
+    revealed(world)
+
+    def fail(notice):
+        if how == "exception":
+            raise RuntimeError("x" * cut + CANARY)
+        return Delivery(delivered=False, detail="x" * cut + CANARY)
+
+    monkeypatch.setattr(world.notifier, "deliver", fail)
+    run = world.run()
+    run.call("shop.reserve", ARGS)
+    run.fail("stop", wait_seconds=60)
+    told = [stored.event.payload for stored in world.journal.events_after(0) if "xxxx" in stored.event.payload]
+    assert told
+    assert ledger_faults(world.journal, canaries=(CANARY[:4],)) == []

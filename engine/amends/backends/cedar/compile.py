@@ -17,8 +17,9 @@ from amends.backends.cedar.text import guard, statements
 from amends.backends.cedar.tiers import tier_steps
 from amends.backends.cedar.tree import Policy
 from amends.core.errors import ConfigError
+from amends.core.events import SHIPPED_POLICIES
 
-BASELINE, PLUGINS, SITE, GENERATED = "baseline/", "plugins/", "site/", "generated/"
+BASELINE, PLUGINS, SITE, GENERATED = SHIPPED_POLICIES, "plugins/", "site/", "generated/"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from amends.bootstrap.references import leaves, references_of, sandbox_reference
 from amends.config import Settings
 from amends.core.canonical import Json
 from amends.core.errors import AmendsError
-from amends.core.redaction import SHORTEST_SECRET, redact, redact_text
+from amends.core.redaction import redact, redact_text
 from amends.core.rows import QuarantineRow
 from amends.ports.journal import Journal
 from amends.ports.services import Secrets
@@ -98,14 +98,11 @@ def _secrets(settings: Settings) -> Iterator[DoctorFinding]:
     references = dict(references_of(settings))
     for reference, where in references.items():
         try:
-            value = secrets.resolve(reference)
+            secrets.resolve(reference)
         except AmendsError as error:
             yield _problem("secrets", f"{error.message} (needed by {where})", error.hint)
             continue
         yield _ok("secrets", f"`{reference}` resolves (for {where})")
-        if len(value) < SHORTEST_SECRET:
-            short = f"`{reference}` has fewer than {SHORTEST_SECRET} characters: it cannot be kept out of the ledger"
-            yield _warning("secrets", short, "use a longer one")
         path = settings.base / Path(reference.removeprefix("file:")).expanduser()
         if reference.startswith("file:") and path.stat().st_mode & _OTHERS:
             yield _warning("secrets", f"other accounts can reach `{path}`", f"chmod go-rwx {path}")

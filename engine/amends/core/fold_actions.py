@@ -7,7 +7,7 @@ from dataclasses import replace
 from amends.core import events as e
 from amends.core.errors import CorruptLedger, IllegalTransition
 from amends.core.rows import ActionRow, ClaimRow, RunRow, RunState
-from amends.core.status import ActionStatus, Move, Outcome, transition
+from amends.core.status import TRANSITIONS, ActionStatus, Move, Outcome, transition
 
 _MOVE_OF_OUTCOME = {Outcome.SUCCEEDED: Move.SUCCEED, Outcome.FAILED: Move.FAIL, Outcome.UNKNOWN: Move.LOSE}
 _RELEASES_CLAIM = frozenset(
@@ -184,9 +184,12 @@ def _known(action: ActionRow) -> bool:
     return action.forward and action.outcome is not Outcome.NONE and action.ever_sent
 
 
+_CONTRADICTED = frozenset(status for status, move in TRANSITIONS if move is Move.CONTRADICT)
+
+
 def _outcome(action: ActionRow, event: e.Event, body: e.OutcomeRecorded) -> dict[str, object]:
     move = _MOVE_OF_OUTCOME[body.outcome]
-    if action.status is ActionStatus.FAILED and body.outcome is Outcome.UNKNOWN:
+    if action.status in _CONTRADICTED and body.outcome is Outcome.UNKNOWN and action.outcome is Outcome.FAILED:
         move = Move.CONTRADICT
         if action.proven_failed:
             raise IllegalTransition(

@@ -17,6 +17,7 @@ from amends.core.rows import ActionRow
 from amends.core.status import ActionStatus, Outcome
 
 _S = ActionStatus
+_HEARING = frozenset({_S.UNKNOWN, _S.FAILED, _S.NEEDS_HUMAN, _S.AWAITING_APPROVAL, _S.DENIED, _S.WITHDRAWN})
 
 
 def answered(
@@ -216,7 +217,7 @@ def folded_late(action: ActionRow, *, at_us: int) -> OutcomeRecorded | None:
     """What waiting late evidence proves, when the owner folds it (rule 13). Proven failures absorb it; a call in
     flight or being taken back does not hear it: its own answer, or the second look, comes first.
     """
-    if action.proven_failed or action.status not in {_S.UNKNOWN, _S.FAILED, _S.NEEDS_HUMAN}:
+    if action.proven_failed or action.status not in _HEARING:
         return None
     strong = [evidence for evidence in action.late if evidence.strength != "weak"]
     if not strong or action.late_outcome not in {Outcome.SUCCEEDED, Outcome.FAILED}:

@@ -20,6 +20,7 @@ from amends.core.rows import ActionRow, RunState
 from amends.core.settling import (
     in_scope,
     looked_since_outcome,
+    may_have_residue,
     rungs,
     settled,
     unexpired_rungs,
@@ -69,7 +70,7 @@ def backward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | No
         case _S.PLANNED | _S.QUEUED | _S.AWAITING_APPROVAL:
             if not in_scope(state, action):
                 return None
-            return Step("skip", action.action_id, "never_sent", {"status": action.status.value})
+            return _unsent(action)
         case _S.RUNNING:
             return _in_flight(state, action, facts)
         case _S.UNKNOWN:
@@ -84,6 +85,15 @@ def backward_step(state: RunState, action: ActionRow, facts: Facts) -> Step | No
             return _late_check(action, facts)
         case _:
             return None  # needs_human: a person moves it (rule 22)
+
+
+def _unsent(action: ActionRow) -> Step:
+    """What waits is not sent any more; what was asked about again had been sent once, and came to nothing."""
+    if not action.ever_sent:
+        return Step("skip", action.action_id, "never_sent", {"status": action.status.value})
+    if may_have_residue(action):
+        return _escalate(action, ParkedCause.UNKNOWN, "a_failed_send_may_have_left_parts")
+    return Step("skip", action.action_id, "nothing_landed", {"status": action.status.value})
 
 
 def _usable(action: ActionRow, facts: Facts) -> Step | None:

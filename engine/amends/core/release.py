@@ -231,7 +231,9 @@ def _item(state: RunState, item: ActionRow, facts: Facts, *, stopped: bool) -> S
         case _S.QUEUED:
             return _queued(state, item, facts, stopped=stopped)
         case _S.AWAITING_APPROVAL:
-            return _awaiting(state, item, facts, stopped=stopped)
+            return _late_evidence(item, facts) or _awaiting(state, item, facts, stopped=stopped)
+        case _S.DENIED | _S.WITHDRAWN:
+            return _late_evidence(item, facts)
         case _S.FAILED:
             return _late_evidence(item, facts) or _failed(state, item, facts)
         case _:

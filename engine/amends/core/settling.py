@@ -22,7 +22,7 @@ def settled(state: RunState, action: ActionRow) -> bool:
     """True if nothing more will happen to a forward action in recovery without new facts."""
     match action.status:
         case _S.DENIED | _S.WITHDRAWN:
-            return True
+            return folded_late(action, at_us=state.run.ledger_us) is None
         case _S.COMPENSATED:
             return action.late_check_due_us is None
         case _S.FAILED:

@@ -123,6 +123,9 @@ TRANSITIONS: dict[tuple[ActionStatus, Move], ActionStatus] = {
     (_A.AWAITING_APPROVAL, _M.WITHDRAW): _A.WITHDRAWN,
     (_A.AWAITING_APPROVAL, _M.SEND): _A.RUNNING,
     (_A.AWAITING_APPROVAL, _M.PARK): _A.NEEDS_HUMAN,
+    (_A.AWAITING_APPROVAL, _M.CONTRADICT): _A.UNKNOWN,  # asked about again after a send that seemed to come to nothing
+    (_A.DENIED, _M.CONTRADICT): _A.UNKNOWN,  # same
+    (_A.WITHDRAWN, _M.CONTRADICT): _A.UNKNOWN,  # same
     (_A.RUNNING, _M.SUCCEED): _A.SUCCEEDED,
     (_A.RUNNING, _M.FAIL): _A.FAILED,
     (_A.RUNNING, _M.LOSE): _A.UNKNOWN,

@@ -230,8 +230,15 @@ class Escalations:
         ]
 
     def heard(self, state: RunState, action: ActionRow, folded: e.OutcomeRecorded) -> list[Draft]:
-        """Evidence settles an action: its open items are closed, and a run that waited for it goes on (rule 22)."""
+        """Evidence settles an action: its open items are closed, and a run that waited for it goes on (rule 22). Nobody
+        is asked any more whether to send what may have landed.
+        """
         drafts = [Draft(folded, action.action_id)]
+        asked = state.approvals.get(action.approval_id)
+        if action.status is _S.AWAITING_APPROVAL and asked is not None and asked.status in {"pending", "approved"}:
+            drafts.append(Draft(e.ApprovalClosed(approval_id=asked.approval_id, how="withdrawn"), action.action_id))
+        if action.status is not _S.NEEDS_HUMAN and folded.outcome is Outcome.UNKNOWN:
+            return [*drafts, *self.waking(state, "what seemed to come to nothing may exist")]
         if action.status is not _S.NEEDS_HUMAN or folded.outcome is Outcome.UNKNOWN:
             return drafts
         drafts += self.closed(state, action.action_id, "late_evidence", evidence=folded.evidence.detail)

@@ -91,6 +91,10 @@ class Invoker:
         """Go on with an action that awaits approval, if people have said yes."""
         self.sending.flush()
         self.claims.keep(session)
+        state = self.book.state(session.run_id)
+        if outcomes.folded_late(state.actions[action_id], at_us=self.kit.ledger_now_us(state.run)) is not None:
+            state = self.looker.fold_late(session.run_id, action_id, session.epoch)
+            return result_of(state.actions[action_id], repeated=True)
         return self.intending.after_approval(session, action_id, wanted)
 
     # --- a slot that is taken -----------------------------------------------------------------------------

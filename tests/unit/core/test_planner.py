@@ -78,6 +78,14 @@ CASES = {
     "planned": (one, [("skip", "a", "never_sent")]),
     "queued": (lambda: one(irreversible()).queued(), [("skip", "a", "never_sent")]),
     "awaiting approval": (lambda: one(irreversible()).asked(), [("skip", "a", "never_sent")]),
+    "asked about again after a send": (
+        lambda: one(irreversible()).intent().lost().later(100).probed("absent").asked(),
+        [("skip", "a", "nothing_landed")],
+    ),
+    "asked about again, and parts may be left": (
+        lambda: one(with_rung(reversible(), safe_when=tuple(Outcome))).intent().refused(again=True).asked(),
+        [("escalate", "a", "a_failed_send_may_have_left_parts")],
+    ),
     "denied": (lambda: one().denied(), []),
     "withdrawn": (lambda: one().withdrawn(), []),
     "in flight": (lambda: one().intent(), [("wait", "a", "call_in_flight")]),
@@ -348,8 +356,10 @@ def test_a_wait_says_until_when_and_the_plan_when_to_come_back():
         lambda run: run.lost(),
         lambda run: run.lost().parked(),
         lambda run: run.lost().later(100).probed("absent"),
+        lambda run: run.lost().later(100).probed("absent").asked(),
+        lambda run: run.lost().later(100).probed("absent").asked().withdrawn(),
     ],
-    ids=["unknown", "parked", "failed by absence"],
+    ids=["unknown", "parked", "failed by absence", "asked about again", "withdrawn after it was asked about again"],
 )
 def test_late_evidence_is_folded_before_anything_else(ends):
     """It reopens a parked unknown and contradicts a failure by absence, before anything rests on either."""

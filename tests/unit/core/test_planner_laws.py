@@ -105,7 +105,7 @@ REASONS = {
         "unknown_but_harmless",
     },
     "correct": {"people_saw_it", "post", "post_again"},
-    "skip": {"never_sent"},
+    "skip": {"never_sent", "nothing_landed"},
 }
 CAUSES = {  # why a person is asked, and how the action is parked
     "adapter_unavailable": ParkedCause.ADAPTER_UNAVAILABLE,

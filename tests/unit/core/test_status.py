@@ -102,8 +102,8 @@ def test_a_person_can_lead_back_from_needs_human_to_every_outcome():
 
 
 def test_only_denied_and_withdrawn_are_ends():
-    """Everything else may still be overtaken by facts."""
-    assert {status for status in S if not any(s is status for s, _ in TRANSITIONS)} == ENDS
+    """Nothing leads on from them but evidence against a send that seemed to come to nothing before (rule 4)."""
+    assert {status for status in S if {move for s, move in TRANSITIONS if s is status} <= {Move.CONTRADICT}} == ENDS
 
 
 def test_only_a_send_makes_an_action_run():

@@ -6,7 +6,7 @@ import pytest
 
 from amends.core.contract import Limits, Release
 from amends.core.errors import Conflict
-from amends.core.status import ActionStatus
+from amends.core.status import ActionStatus, Outcome
 from amends.spi.hookspecs import Check
 from amends.testing.fakes import DENY, needs_approval
 from amends.testing.worlds import keyed, prepared, queued
@@ -261,6 +261,44 @@ def test_a_used_yes_is_asked_for_again_when_the_content_changed_before_the_secon
     engine.approve(again.approval_id, by="noor")
     (state,) = engine.recover(wait_seconds=5)
     assert state.run.status.value == "committed"
+    assert world.system.count("shop.publish") == 1
+
+
+def asked_again(build):
+    """An item whose first send seemed to come to nothing, and about which people are asked a second time."""
+    world, run, engine = awaiting(build)
+    engine.approve(engine.approvals()[0].approval_id, by="noor")
+    world.system.tell("shop.publish", "do", "lost")
+    world.system.tell("shop.publish", "probe", *["absent"] * 5)
+    engine.recover(wait_seconds=5)
+    world.system.values["o-1"] = "v2"
+    engine.recover(wait_seconds=60)
+    (item,) = [a for a in run.state.forward_actions() if a.capability == "shop.publish"]
+    assert (item.status, item.outcome) == (ActionStatus.AWAITING_APPROVAL, Outcome.FAILED)
+    return world, run, engine, item
+
+
+def test_late_proof_that_it_landed_is_heard_while_people_are_asked_again(build):
+    """Rules 4 and 13: a yes would send it a second time; nobody is asked any more, and a look settles it."""
+    world, run, engine, item = asked_again(build)
+    engine.report(run.run_id, item.action_id, happened=True, source="webhook", reference="ref-000002")
+    assert engine.approvals() == ()
+    (state,) = engine.recover(wait_seconds=60)
+    assert state.run.status.value == "committed"
+    assert state.actions[item.action_id].outcome is Outcome.SUCCEEDED
+    assert world.system.count("shop.publish") == 1
+    assert len(world.system.sent("shop.publish", "do")) == 1
+
+
+def test_late_proof_that_it_landed_is_heard_after_a_no_to_the_second_send(build):
+    """Rules 4 and 13: withdrawn is only what does not exist."""
+    world, run, engine, item = asked_again(build)
+    engine.reject(engine.approvals()[0].approval_id, by="noor")
+    engine.report(run.run_id, item.action_id, happened=True, source="webhook", reference="ref-000002")
+    engine.recover(wait_seconds=60)
+    told = [engine.state(row.run_id) for row in engine.runs()]
+    outcomes = {a.outcome for each in told for a in each.forward_actions() if a.capability == "shop.publish"}
+    assert Outcome.SUCCEEDED in outcomes
     assert world.system.count("shop.publish") == 1
 
 

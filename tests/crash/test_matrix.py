@@ -1,8 +1,19 @@
 """The short form of the crash matrix; `make crash` plays the whole of it."""
 
+from itertools import product
+
 import pytest
 
-from amends.testing.crash.cases import MODES, POINTS, UNREACHED, all_cases, short_cases
+from amends.testing.crash.cases import (
+    HOWS,
+    MODES,
+    POINTS,
+    RECOVERERS,
+    UNREACHED,
+    all_cases,
+    kind_of,
+    short_cases,
+)
 from amends.testing.crash.matrix import run
 from amends.testing.crash.project import ENVIRONMENT
 
@@ -18,8 +29,18 @@ def test_every_point_is_stopped_at_or_said_to_be_out_of_reach():
         assert all(UNREACHED[mode].values())
 
 
+def test_the_short_form_leaves_out_no_kind():
+    """Each kind of point is in it, both ways to stop in each mode, and each way with one recoverer and with three."""
+    short = list(short_cases())
+    assert {kind_of(case.point) for case in short} == set(map(kind_of, POINTS))
+    assert {(case.mode, case.how) for case in short} == set(product(MODES, HOWS))
+    assert {(case.how, case.recoverers) for case in short} == set(product(HOWS, RECOVERERS))
+    assert set(short) <= set(all_cases())
+    assert len(short) == len(set(short))
+
+
 def test_the_short_matrix_shows_no_difference_and_the_control_duplicates(tmp_path, monkeypatch):
-    """Stopped at every third point, in turn killed and frozen, with one recoverer and three: the systems show what is
+    """Stopped at each kind of point, in turn killed and frozen, with one recoverer and three: the systems show what is
     expected, and the same calls without a ledger leave duplicates.
     """
     for name, value in ENVIRONMENT.items():

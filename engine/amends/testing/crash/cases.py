@@ -203,15 +203,20 @@ def all_cases() -> Iterator[Case]:
                 yield from (Case(mode, point, how, n, nth) for how in HOWS for n in RECOVERERS)
 
 
+def kind_of(point: Point) -> str:
+    """What a point is about: `call` for `before_call` and `after_call`."""
+    return point.partition("_")[2] or point
+
+
 def short_cases() -> Iterator[Case]:
-    """Every third point of each mode once, in turn killed and frozen, with one recoverer and with three; and those
-    that once showed a difference.
+    """Each kind of point once, in turn in each mode that has it, before and after it, killed and frozen, with one
+    recoverer and with three; and those that once showed a difference, which stand for their own kind.
     """
     yield from _FOUND
     ways: list[tuple[How, int]] = [(how, n) for n in RECOVERERS for how in HOWS]
-    pairs: list[tuple[Mode, Point, int]] = [
-        (mode, point, nths[-1]) for mode in MODES for point, nths in _NTHS[mode].items()
-    ]
-    for turn, (mode, point, nth) in enumerate(pairs[::3]):
+    kinds = dict.fromkeys(map(kind_of, POINTS)).keys() - {kind_of(case.point) for case in _FOUND}
+    for turn, kind in enumerate(sorted(kinds)):
+        places = [(m, p, nths[-1]) for m in MODES for p, nths in _NTHS[m].items() if kind_of(p) == kind]
         how, recoverers = ways[turn % len(ways)]
+        mode, point, nth = places[turn % len(places)]
         yield Case(mode, point, how, recoverers, nth)

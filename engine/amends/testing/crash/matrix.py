@@ -172,7 +172,7 @@ def late_table_of(matrix: Matrix) -> Table:
 def main(argv: Sequence[str] | None = None) -> int:
     """Play the matrix, print the tables."""
     parser = argparse.ArgumentParser(prog="amends.testing.crash.matrix", description="The crash matrix.")
-    parser.add_argument("--short", action="store_true", help="every third point once")
+    parser.add_argument("--short", action="store_true", help="each kind of point once")
     parser.add_argument("--jobs", type=int, default=4, help="how many cases at once")
     options = parser.parse_args(argv)
     if options.jobs < 1:

@@ -53,7 +53,7 @@ class Frozen:
 
     order: str
     where: Death
-    between: int | None  # exactly between the last check of this call and its first byte
+    between: int | None  # between the last check of this call, which had passed, and its first byte
     late: tuple[dict[str, Any], ...] = ()
 
 
@@ -118,7 +118,8 @@ class Campaign:
         self._freeze_rescuer(lane, dice)
         order, errands = self._next(dice, alone=True)
         if between is None:
-            plan = KillPlan("any", "before_intent", run=f"{order}#1", delay_seconds=dice.uniform(0.001, 0.7))
+            delay = dice.uniform(0.001, 0.7)
+            plan = KillPlan("any", "before_intent", run=f"{order}#1", delay_seconds=delay, also="after_last_check")
         else:
             plan = KillPlan("any", "after_last_check", between, run=f"{order}#1")
         agent = self._agent(errands, replace(plan, freeze=True, clear=self._unlocked))
@@ -126,6 +127,7 @@ class Campaign:
         if agent.frozen is None:
             self._ended(agent, errands)
             return
+        checked = agent.heard.count("after_last_check")
         self._terminal(order)
         again: list[Errand] = [(order, 2, "commit")]
         taken_up = dice.random() < _TAKEN_UP
@@ -136,6 +138,8 @@ class Campaign:
         if not agent.ended.wait(_PATIENCE_SECONDS):
             self.wrong.append(f"{agent.name} hangs after it woke up")
         late = tuple(e for e in self._effects(order) if e["seq"] not in before)
+        if late and agent.frozen.milestone == "after_last_check":  # the dice have met that moment, too
+            between = between or min(checked, CALLS)
         with self._lock:
             self.frozen.append(Frozen(order, agent.frozen, between, late))
             if not taken_up:

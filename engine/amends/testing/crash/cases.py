@@ -216,7 +216,9 @@ def short_cases() -> Iterator[Case]:
     ways: list[tuple[How, int]] = [(how, n) for n in RECOVERERS for how in HOWS]
     kinds = dict.fromkeys(map(kind_of, POINTS)).keys() - {kind_of(case.point) for case in _FOUND}
     for turn, kind in enumerate(sorted(kinds)):
-        places = [(m, p, nths[-1]) for m in MODES for p, nths in _NTHS[m].items() if kind_of(p) == kind]
+        places: list[tuple[Mode, Point, int]] = [
+            (m, p, nths[-1]) for m in MODES for p, nths in _NTHS[m].items() if kind_of(p) == kind
+        ]
         how, recoverers = ways[turn % len(ways)]
         mode, point, nth = places[turn % len(places)]
         yield Case(mode, point, how, recoverers, nth)

@@ -79,7 +79,7 @@ class GapTracker:
     @property
     def gap(self) -> Gap:
         """Where the process is: past `before_call` it may be in the call at any moment."""
-        if self._released and self._last == "before_call" and self._gap == "pre-send":
+        if self._released and self._last in {"before_call", "after_last_check"} and self._gap == "pre-send":
             return "in-call"
         return self._gap
 

@@ -16,9 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-from amends.testing.crash.gaps import Gap, GapTracker, Point
+from amends.testing.crash.gaps import Gap, GapTracker, KitPoint, Point
 
 _WAIT_SECONDS = 30.0
 
@@ -44,7 +44,8 @@ class KillPlan:
     Alone: the child is killed where it stands. With `delay_seconds`: it goes on, and on, and is killed that much later,
     at whatever it does then, if it still lives. With `in_flight`: it goes on and is killed once that answers True.
     With `freeze`: it is stopped instead, until its `thaw` is set; it goes on for a moment while that is not `clear`
-    (another of its threads holds what all need). With `among`: counted over all who share it.
+    (another of its threads holds what all need). With `among`: counted over all who share it. `also`: a point of the
+    kit's that the child announces too, so that it can be told what it had passed.
     """
 
     gap: Gap | Literal["any"]
@@ -56,6 +57,12 @@ class KillPlan:
     freeze: bool = False
     clear: Callable[[], bool] = lambda: True
     among: Tally | None = None
+    also: KitPoint | Literal[""] = ""
+
+    @property
+    def announced(self) -> str:
+        """The point of the kit's that the child must announce; empty if the engine's own are enough."""
+        return self.also or (self.milestone if self.milestone in get_args(KitPoint) else "")
 
 
 @dataclass(frozen=True, slots=True)

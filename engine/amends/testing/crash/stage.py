@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, get_args
+from typing import Any, Self
 
-from amends.testing.crash.gaps import KitPoint
 from amends.testing.crash.killer import Child, Killer, KillPlan, end
 from amends.testing.crash.project import ENVIRONMENT, write_project
 from amends.testing.crash.worker import Errand
@@ -90,7 +89,7 @@ class Stage:
             child = self.killer.expect(f"{role}-{len(self.killer.children) + 1}", plan)
             errand: dict[str, Any] = {"role": role, "name": child.name, "port": self.killer.port, **more}
             errand["project"] = str(project or self.project)
-            errand["announced"] = plan.milestone if plan is not None and plan.milestone in get_args(KitPoint) else ""
+            errand["announced"] = plan.announced if plan is not None else ""
             self._zygote.stdin.write(json.dumps(errand) + "\n")
             self._zygote.stdin.flush()
             self._zygote.stdout.readline()

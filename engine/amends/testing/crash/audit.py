@@ -41,13 +41,19 @@ def _twice_made(system: LoopbackSystem) -> Iterator[str]:
     return (said for _, said in twice_made(system))
 
 
+def again_made(system: LoopbackSystem) -> list[tuple[dict[str, Any], int]]:
+    """Of each action that made more than one effect, the last and how many they are."""
+    effects = [effect for effect in system.effects() if effect["marker"]]
+    times = Counter((e["kind"], e["marker"]) for e in effects)
+    last = {(e["kind"], e["marker"]): e for e in effects}
+    return [(last[it], n) for it, n in times.items() if n > 1]
+
+
 def twice_made(system: LoopbackSystem) -> Iterator[tuple[dict[str, Any], str]]:
     """Two effects of one marker, or one that appeared while its like was present: one of them, and it in words."""
     events = system.effect_events()  # before the effects: what lands meanwhile has no event here
     effects = {e["seq"]: e for e in system.effects()}
-    by_marker = Counter((e["kind"], e["marker"]) for e in effects.values() if e["marker"])
-    last = {(e["kind"], e["marker"]): e for e in effects.values()}
-    yield from ((last[it], f"{it[0]} of action {it[1]}: {n} times") for it, n in by_marker.items() if n > 1)
+    yield from ((e, f"{e['kind']} of action {e['marker']}: {n} times") for e, n in again_made(system))
     if system.name == "slack":
         return  # a person may get many notes
     present: Counter[tuple[str, str]] = Counter()

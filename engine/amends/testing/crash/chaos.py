@@ -2,7 +2,7 @@
 
     python -m amends.testing.crash.chaos [--kills N] [--freezes N] [--seed S] [--jobs N]
 
-The seed chooses who is stopped where; the moment it takes is the machine's. Exit 1 on a duplicate with a key, on one
+The seed chooses who is stopped where; the moment it takes is the machine's. Exit 1 on two effects under one key, on any
 under kills where effects can be found again, on anything undone twice or left, on a ledger that does not hold, and if
 the control, the same calls without a ledger, shows no duplicate.
 """
@@ -25,7 +25,16 @@ from random import Random  # noqa: TID251 - who runs a campaign names its seed
 
 from rich.console import Console
 
-from amends.testing.crash.audit import audit, contradictions, meant, states, twice_made, unfolded, unmirrored
+from amends.testing.crash.audit import (
+    again_made,
+    audit,
+    contradictions,
+    meant,
+    states,
+    twice_made,
+    unfolded,
+    unmirrored,
+)
 from amends.testing.crash.campaign import CALLS, Campaign
 from amends.testing.crash.counting import Cause, Chaos, Control, kind_of, tables_of
 from amends.testing.crash.killer import KillPlan
@@ -160,11 +169,13 @@ def _examined(stage: Stage, killing: Campaign, freezing: Campaign) -> Chaos:
     for effect in [*stage.partner.effects(), *stage.slack.effects()]:
         chaos.made[kind_of(effect)] += 1
     order_of = {a: s.run.run_key.split("#")[0] for c in both for s in states(c.desk) for a in s.actions}
+    own = {effect["marker"] for system in (stage.partner, stage.slack) for effect, _ in again_made(system)}
     for effect, said in [*twice_made(stage.partner), *twice_made(stage.slack)]:
         order = order_of.get(effect["marker"], "")
         cause: Cause = "between" if order in between else "freeze" if order.startswith("freeze-") else "kill"
         chaos.twice[kind_of(effect), cause] += 1
-        if cause != "between":
+        under_its_key = kind_of(effect) == "keyed" and effect["marker"] in own
+        if cause != "between" or under_its_key:
             chaos.differences.append(f"{order}: {said}")
     chaos.undone_twice = findings.undone_twice
     wrong = [f"left behind: {left}" for left in findings.residue]

@@ -648,6 +648,13 @@ def test_system_facts_set_their_rows():
     assert fold.system_row(run.events[0]) is None
 
 
+def test_a_fact_about_a_quarantine_names_its_run_and_no_other_fact_does():
+    """By it the row that is known so far is found."""
+    named = {kind: fold.quarantined_run(body) for kind, body in OF_THE_SYSTEM.items()}
+    about = {"run_quarantined", "quarantine_notified", "run_quarantine_lifted"}
+    assert named == {kind: "run-9" if kind in about else "" for kind in OF_THE_SYSTEM}
+
+
 def test_a_quarantine_is_lifted_once_and_a_late_notice_brings_none_back():
     """Rule 31: the second person learns who was first. A notice that left meanwhile changes nothing."""
     run = RunBuilder()

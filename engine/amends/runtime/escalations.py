@@ -237,12 +237,13 @@ class Escalations:
         asked = state.approvals.get(action.approval_id)
         if action.status is _S.AWAITING_APPROVAL and asked is not None and asked.status in {"pending", "approved"}:
             drafts.append(Draft(e.ApprovalClosed(approval_id=asked.approval_id, how="withdrawn"), action.action_id))
-        if action.status is not _S.NEEDS_HUMAN and folded.outcome is Outcome.UNKNOWN:
-            return [*drafts, *self.waking(state, "what seemed to come to nothing may exist")]
-        if action.status is not _S.NEEDS_HUMAN or folded.outcome is Outcome.UNKNOWN:
-            return drafts
-        drafts += self.closed(state, action.action_id, "late_evidence", evidence=folded.evidence.detail)
-        return [*drafts, *self.waking(state, "late evidence settles what was in doubt")]
+        parked, doubt = action.status is _S.NEEDS_HUMAN, folded.outcome is Outcome.UNKNOWN
+        if parked and not doubt:
+            drafts += self.closed(state, action.action_id, "late_evidence", evidence=folded.evidence.detail)
+            drafts += self.waking(state, "late evidence settles what was in doubt")
+        elif doubt and not parked:
+            drafts += self.waking(state, "what seemed to come to nothing may exist")
+        return drafts
 
     # --- bounds -------------------------------------------------------------------------------------------
 
